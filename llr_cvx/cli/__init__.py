@@ -1,0 +1,33 @@
+"""The command `llr-cvx`; each subcommand lives in the module of its name and is imported only when called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+#: Subcommand -> one line of help. The module llr_cvx.cli.<name> holds a click command called `command`.
+COMMANDS = {
+    "verify": "Solve a problem with every solver, certify the answers and print the proof.",
+    "detect": "Find and explain the outliers of a CSV file, given a CSV file of known inliers.",
+    "reproduce": "Regenerate the figures and tables of the paper.",
+    "bench": "Race the fast solver against general conic solvers.",
+    "instances": "List, export and regenerate the library of certified problems.",
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"llr_cvx.cli.{name}").command
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="llr-cvx")
+def main() -> None:
+    """Localized logistic regression: outliers found, explained and proved optimal."""

@@ -1,0 +1,197 @@
+"""The similarity graph R of Sec. 2.3: K nearest neighbours with Gaussian weights.
+
+The paper sums r_ij ||w_i - w_j|| over ordered pairs, and a K-nearest-neighbour relation is not
+symmetric. Here each undirected edge e = {i, j}, i < j, appears once with weight
+omega_e = r_ij + r_ji, which is the same sum exactly.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import NearestNeighbors
+
+from llr_cvx import _validation as check
+from llr_cvx._validation import FloatArray, IntArray
+
+
+class GraphWarning(UserWarning):
+    """The similarity graph has rows without an effective neighbour, or a degenerate width."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Edges and weights with the parameters that made them."""
+
+    edges: IntArray
+    weights: FloatArray
+    n_neighbors: int
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class GraphReport:
+    """What a user should know about a similarity graph; `str()` prints it.
+
+    Attributes
+    ----------
+    n_samples, n_edges : int
+        Size of the graph, counting edges of weight zero.
+    n_components : int
+        Connected components over edges of positive weight; isolated samples count as one each.
+    isolated : array of int
+        Rows without any edge of positive weight: they are scored alone.
+    underflowed : array of int, shape (m, 2)
+        Edges whose Gaussian weight is exactly 0 in double precision.
+    sigma, n_neighbors : float or None, int or None
+        The parameters used, None for a graph made by hand.
+    """
+
+    n_samples: int
+    n_edges: int
+    n_components: int
+    isolated: IntArray
+    underflowed: IntArray
+    sigma: float | None = None
+    n_neighbors: int | None = None
+
+    def __str__(self) -> str:
+        width = "given by hand" if self.sigma is None else f"K = {self.n_neighbors}, sigma = {self.sigma:.4g}"
+        lines = [
+            f"graph: {self.n_samples} samples, {self.n_edges} edges ({width})",
+            f"  connected components   {self.n_components}",
+            f"  isolated samples       {len(self.isolated)}{_listing(self.isolated)}",
+            f"  underflowed edges      {len(self.underflowed)}",
+        ]
+        return "\n".join(lines)
+
+
+def _listing(rows: IntArray, limit: int = 10) -> str:
+    if not len(rows):
+        return ""
+    shown = ", ".join(str(int(r)) for r in rows[:limit])
+    return f" (rows {shown}{', ...' if len(rows) > limit else ''})"
+
+
+def graph_report(
+    n_samples: int,
+    edges: IntArray,
+    weights: FloatArray,
+    sigma: float | None = None,
+    n_neighbors: int | None = None,
+) -> GraphReport:
+    """Describe a graph: components, isolated samples and underflowed edges."""
+    live = edges[weights > 0]
+    adjacency = coo_array((np.ones(len(live)), (live[:, 0], live[:, 1])), shape=(n_samples, n_samples))
+    n_components, _ = connected_components(adjacency, directed=False)
+    degree = np.bincount(live.ravel(), minlength=n_samples)
+    return GraphReport(
+        n_samples=n_samples,
+        n_edges=len(edges),
+        n_components=int(n_components),
+        isolated=np.flatnonzero(degree == 0).astype(np.int64),
+        underflowed=edges[weights == 0],
+        sigma=sigma,
+        n_neighbors=n_neighbors,
+    )
+
+
+def similarity_graph(
+    X: ArrayLike, n_neighbors: int = 5, sigma: float | Literal["median"] = "median"
+) -> tuple[IntArray, FloatArray]:
+    """Edges and weights of the paper's similarity graph.
+
+    Parameters
+    ----------
+    X : array-like of shape (N, d)
+        Pooled samples.
+    n_neighbors : int
+        K; a sample is never its own neighbour.
+    sigma : float or "median"
+        Gaussian width; "median" is the median of the positive K-nearest-neighbour distances.
+
+    Returns
+    -------
+    edges : array of shape (E, 2)
+        Undirected edges, i < j, sorted.
+    weights : array of shape (E,)
+        omega_e = r_ij + r_ji, where r_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) if j is one of the K nearest
+        neighbours of i and 0 otherwise. An edge whose weight underflows is kept with weight 0.
+
+    Examples
+    --------
+    >>> edges, weights = similarity_graph([[0.0], [1.0], [3.0]], n_neighbors=1, sigma=1.0)
+    >>> edges.tolist()
+    [[0, 1], [1, 2]]
+    """
+    graph = build_graph(check.samples(X, "X"), n_neighbors, sigma)
+    return graph.edges, graph.weights
+
+
+def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
+    """`similarity_graph` for validated X, together with the width that was used; warns about isolated rows."""
+    n_samples = X.shape[0]
+    K = check.whole_number(n_neighbors, "n_neighbors")
+    if K >= n_samples:
+        raise ValueError(
+            f"n_neighbors must be smaller than the number of pooled samples: got {K} for {n_samples} rows"
+        )
+    # Scaling by the largest entry keeps the squares finite for any finite X.
+    scale = float(np.abs(X).max()) or 1.0
+    Xs = X / scale
+    neighbors = NearestNeighbors(n_neighbors=K).fit(Xs).kneighbors(return_distance=False)
+    i = np.repeat(np.arange(n_samples), K)
+    j = neighbors.ravel().astype(np.int64)
+    # Recomputed from differences: the fast search loses digits for close rows.
+    distance = _row_distances(Xs, i, j)
+    width = _width(distance, sigma, scale)
+    r = np.exp(-0.5 * (distance * (scale / width)) ** 2)
+
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    keys, edge_of = np.unique(low * n_samples + high, return_inverse=True)
+    weights = np.bincount(edge_of, weights=r, minlength=len(keys))
+    edges = np.column_stack([keys // n_samples, keys % n_samples]).astype(np.int64)
+    _warn_isolated(graph_report(n_samples, edges, weights), width)
+    return Graph(edges, weights, K, width)
+
+
+def _row_distances(X: FloatArray, i: IntArray, j: IntArray, block: int = 200_000) -> FloatArray:
+    """||x_i - x_j|| for pairs of rows, in blocks so that memory stays small."""
+    parts = [
+        np.linalg.norm(X[i[s : s + block]] - X[j[s : s + block]], axis=1) for s in range(0, len(i), block)
+    ]
+    return np.concatenate(parts)
+
+
+def _width(distance: FloatArray, sigma: float | str, scale: float) -> float:
+    if isinstance(sigma, str):
+        if sigma != "median":
+            raise ValueError(f'sigma must be a positive number or "median", got {sigma!r}')
+        positive = distance[distance > 0]
+        width = float(np.median(positive)) * scale if positive.size else 0.0
+        if width > 0:
+            return width
+        warnings.warn(
+            "sigma='median' found no positive neighbour distance (all neighbours are duplicates): using sigma = 1",
+            GraphWarning,
+            stacklevel=4,
+        )
+        return 1.0
+    return check.real_number(sigma, "sigma", strict=True)
+
+
+def _warn_isolated(report: GraphReport, width: float) -> None:
+    if len(report.isolated):
+        warnings.warn(
+            f"{len(report.isolated)} sample(s) lie so far away that all their Gaussian weights underflow to 0 at "
+            f"sigma = {width:.4g}{_listing(report.isolated)}: each is scored alone, by its own features only. "
+            "A larger sigma couples them to their neighbours again.",
+            GraphWarning,
+            stacklevel=4,
+        )

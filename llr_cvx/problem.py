@@ -1,0 +1,223 @@
+"""The LLR problem, Eq. (5): the data, the objective and the pieces that solvers share.
+
+    J(W) = sum_i log(1 + exp(-y_i w_i.x_i))
+         + lambda1 sum_e omega_e ||w_i - w_j||_2
+         + lambda2 sum_i ||w_i||_1^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from llr_cvx import _archive
+from llr_cvx import _validation as check
+from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx.graph import GraphReport, build_graph, graph_report
+
+
+class ObjectiveParts(NamedTuple):
+    """The three sums of Eq. (5), with their lambdas."""
+
+    logistic: float
+    network: float
+    exclusive: float
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One instance of localized logistic regression, validated once and frozen.
+
+    Parameters
+    ----------
+    X : array-like of shape (N, d)
+        Pooled samples.
+    y : array-like of shape (N,)
+        +1 for known inliers, -1 for test samples; both must occur.
+    edges : array-like of shape (E, 2)
+        Undirected edges (i, j) with i < j, each once. Reversed, repeated and looping edges are refused.
+    weights : array-like of shape (E,)
+        omega_e >= 0.
+    lambda1, lambda2 : float
+        Network and exclusive penalty, >= 0 and not both zero.
+    sigma, n_neighbors : float, int, optional
+        How the graph was made; only reported.
+
+    Examples
+    --------
+    >>> p = Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.5, lambda2=1.0)
+    >>> round(p.objective([[0.0], [0.0]]), 6)  # 2 log 2
+    1.386294
+    """
+
+    X: FloatArray
+    y: FloatArray
+    edges: IntArray
+    weights: FloatArray
+    lambda1: float = 0.1
+    lambda2: float = 1.0
+    sigma: float | None = None
+    n_neighbors: int | None = None
+    #: Work that depends on the samples and the graph alone, shared by problems that differ only in their lambdas.
+    shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        X = check.samples(self.X, "X")
+        edges = check.edge_list(self.edges, len(X))
+        lambda1 = check.real_number(self.lambda1, "lambda1")
+        lambda2 = check.real_number(self.lambda2, "lambda2")
+        if lambda1 == 0 and lambda2 == 0:
+            raise ValueError(
+                "lambda1 and lambda2 are both 0: every sample could be fitted alone and the infimum of the "
+                "objective is not attained; make at least one positive"
+            )
+        clean: dict[str, Any] = {
+            "X": X,
+            "y": check.labels(self.y, len(X)),
+            "edges": edges,
+            "weights": check.edge_weights(self.weights, len(edges)),
+            "lambda1": lambda1,
+            "lambda2": lambda2,
+        }
+        if self.sigma is not None:
+            clean["sigma"] = check.real_number(self.sigma, "sigma", strict=True)
+        if self.n_neighbors is not None:
+            clean["n_neighbors"] = check.whole_number(self.n_neighbors, "n_neighbors")
+        for name, value in clean.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_samples(
+        cls,
+        X_inlier: ArrayLike,
+        X_test: ArrayLike,
+        lambda1: float = 0.1,
+        lambda2: float = 1.0,
+        n_neighbors: int = 5,
+        sigma: float | Literal["median"] = "median",
+    ) -> Problem:
+        """Pool known inliers (y = +1, first) and test samples (y = -1) over their similarity graph."""
+        inlier, test = check.samples(X_inlier, "X_inlier"), check.samples(X_test, "X_test")
+        if inlier.shape[1] != test.shape[1]:
+            raise ValueError(
+                f"X_inlier has {inlier.shape[1]} columns but X_test has {test.shape[1]}: same features, same order"
+            )
+        X = np.vstack([inlier, test])
+        y = np.repeat([1.0, -1.0], [len(inlier), len(test)])
+        graph = build_graph(X, n_neighbors, sigma)
+        return cls(X, y, graph.edges, graph.weights, lambda1, lambda2, graph.sigma, graph.n_neighbors)
+
+    def with_lambdas(self, lambda1: float | None = None, lambda2: float | None = None) -> Problem:
+        """The same samples and graph with other penalties; what was compiled for them is kept."""
+        other = Problem(
+            *(self.X, self.y, self.edges, self.weights),
+            lambda1=self.lambda1 if lambda1 is None else lambda1,
+            lambda2=self.lambda2 if lambda2 is None else lambda2,
+            sigma=self.sigma,
+            n_neighbors=self.n_neighbors,
+        )
+        object.__setattr__(other, "shared", self.shared)
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Problem, tuple(getattr(self, f.name) for f in fields(self) if f.init)
+
+    # ---- the objective ------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, d): the shape of X and of W."""
+        return self.X.shape[0], self.X.shape[1]
+
+    @property
+    def radii(self) -> FloatArray:
+        """lambda1 omega_e: the weight of each edge in J and the radius of its dual ball."""
+        return self.lambda1 * self.weights
+
+    @cached_property
+    def incidence(self) -> csr_array:
+        """Sparse B of shape (E, N) with (B W)_e = w_i - w_j."""
+        n_edges = len(self.edges)
+        data = np.tile([1.0, -1.0], n_edges)
+        indptr = np.arange(0, 2 * n_edges + 1, 2)
+        return csr_array((data, self.edges.ravel(), indptr), shape=(n_edges, self.shape[0]))
+
+    def scores(self, W: ArrayLike) -> FloatArray:
+        """w_i . x_i for each pooled row."""
+        return _scores(self.X, check.weight_matrix(W, self.shape))
+
+    def parts(self, W: ArrayLike) -> ObjectiveParts:
+        """The logistic, network and exclusive sums of J(W)."""
+        W = check.weight_matrix(W, self.shape)
+        with np.errstate(over="ignore"):
+            logistic = np.logaddexp(0.0, -self.y * _scores(self.X, W)).sum()
+            network = self.radii @ _row_norms(self.incidence @ W)
+            exclusive = self.lambda2 * (np.abs(W).sum(axis=1) ** 2).sum() if self.lambda2 else 0.0
+        return ObjectiveParts(float(logistic), float(network), float(exclusive))
+
+    def objective(self, W: ArrayLike) -> float:
+        """J(W), Eq. (5)."""
+        return sum(self.parts(W))
+
+    def log_ratio(self, W: ArrayLike) -> FloatArray:
+        """log r(x_i) = log(n/n') + w_i.x_i, Eq. (4); n test samples, n' inliers. Low means outlier."""
+        n_inlier = np.count_nonzero(self.y > 0)
+        return np.log((len(self.y) - n_inlier) / n_inlier) + self.scores(W)
+
+    # ---- gradient pieces that solvers and certificates share --------------------------------------
+
+    def alpha(self, W: ArrayLike) -> FloatArray:
+        """alpha_i = sigmoid(-y_i w_i.x_i): minus the slope of the logistic term, and the natural dual point."""
+        return np.asarray(expit(-self.y * self.scores(W)))
+
+    def dual_vectors(self, alpha: FloatArray, U: FloatArray) -> FloatArray:
+        """v_i = -alpha_i y_i x_i + sum_{e=(i,j)} U_e - sum_{e=(j,i)} U_e."""
+        return np.asarray(self.incidence.T @ U) - (alpha * self.y)[:, None] * self.X
+
+    # ---- the graph, and storage ---------------------------------------------------------------------
+
+    @property
+    def graph(self) -> GraphReport:
+        """Components, isolated samples, underflowed edges and the width used, ready to print."""
+        return graph_report(self.shape[0], self.edges, self.weights, self.sigma, self.n_neighbors)
+
+    def __repr__(self) -> str:
+        N, d = self.shape
+        return f"Problem(N={N}, d={d}, edges={len(self.edges)}, lambda1={self.lambda1:g}, lambda2={self.lambda2:g})"
+
+    def save(self, path: str | Path) -> None:
+        """Write one .npz (no pickle); an existing file is replaced whole or left alone."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        _archive.save(path, {k: np.asarray(v) for k, v in arrays.items() if v is not None})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Problem:
+        """Read what `save` wrote; nothing in the file is executed."""
+        required = ("X", "y", "edges", "weights", "lambda1", "lambda2")
+        arrays = _archive.load(path, required=required, optional=("sigma", "n_neighbors"))
+        values: dict[str, Any] = {k: (v.item() if v.ndim == 0 else v) for k, v in arrays.items()}
+        try:
+            return cls(**values)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a valid problem: {error}") from error
+
+
+def _scores(X: FloatArray, W: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->i", X, W))
+
+
+def _row_norms(D: FloatArray) -> FloatArray:
+    """Euclidean norms of rows; scaled by the largest entry, so that squares neither overflow nor vanish."""
+    scale = np.abs(D).max(initial=0.0)
+    if 1e-100 < scale < 1e100 or scale == 0:
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", D, D)))
+    return np.asarray(np.linalg.norm(D / scale, axis=1) * scale)

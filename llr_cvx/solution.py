@@ -1,0 +1,120 @@
+"""What every solver returns: W, what is proved about it, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx.certificate import Certificate
+from llr_cvx.problem import Problem
+
+#: Every status a solution can have, and what it means.
+STATUSES = {
+    "optimal": "the certificate proves a relative gap of at most tol",
+    "inaccurate": "the solver ended, but its W is not proved optimal to tol; the gap reached is in the certificate",
+    "iteration_limit": "max_iter was reached before tol; W is the best found",
+    "time_limit": "time_limit was reached before tol; W is the best found",
+    "uncertified": "lambda2 = 0: optimality is proved among bounded W only (see the certificate)",
+}
+
+
+class SolverError(RuntimeError):
+    """A solver gave no usable W at all."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before the requested gap was proved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One entry an iteration of an iterative solver.
+
+    Attributes
+    ----------
+    objective, smoothed_objective : arrays
+        J(W) and J_epsilon(W) of each iterate.
+    dual : array
+        The best lower bound proved so far.
+    epsilon : array
+        The smoothing in force.
+    seconds : array
+        Time since the start.
+    """
+
+    objective: FloatArray
+    smoothed_objective: FloatArray
+    dual: FloatArray
+    epsilon: FloatArray
+    seconds: FloatArray
+
+    def is_monotone(self, rtol: float = 1e-12) -> bool:
+        """Whether J_epsilon never rises by more than rtol, relatively, from one entry to the next."""
+        return first_rise(self.smoothed_objective, rtol) is None
+
+
+def first_rise(values: FloatArray, rtol: float = 1e-12) -> int | None:
+    """Index of the first value that is above its predecessor by more than rtol, relatively; None if none is."""
+    values = np.asarray(values, dtype=float)
+    rises = np.flatnonzero(~(values[1:] <= values[:-1] + rtol * np.abs(values[:-1])))
+    return int(rises[0]) + 1 if rises.size else None
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """W with its proof.
+
+    Attributes
+    ----------
+    problem : Problem
+    W : array of shape (N, d)
+    objective : float
+        J(W), recomputed from W.
+    status, message : str
+        One of `STATUSES`, and what happened in words.
+    certificate : Certificate
+    solver : str
+    seconds : float
+    n_iter : int
+    trace : Trace or None
+        For iterative solvers.
+    """
+
+    problem: Problem = field(repr=False)
+    W: FloatArray = field(repr=False)
+    objective: float
+    status: str
+    message: str
+    certificate: Certificate = field(repr=False)
+    solver: str
+    seconds: float
+    n_iter: int = 0
+    trace: Trace | None = field(default=None, repr=False)
+
+    @property
+    def log_ratio(self) -> FloatArray:
+        """log r of each pooled row; low means outlier."""
+        return self.problem.log_ratio(self.W)
+
+    @cached_property
+    def support(self) -> NDArray[np.bool_]:
+        """Where W is not exactly zero: the features selected for each sample."""
+        return np.asarray(self.W != 0.0)
+
+    @cached_property
+    def clusters(self) -> IntArray:
+        """A label for each sample: equal for samples joined by edges along which the rows of W are exactly equal."""
+        N = self.problem.shape[0]
+        live = self.problem.edges[self.problem.weights > 0]
+        i, j = live[np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)].T
+        _, label = connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(N, N)), directed=False)
+        return np.asarray(label, dtype=np.int64)
+
+    def __str__(self) -> str:
+        return f"{self.solver}: {self.status} ({self.message}), {self.seconds:.3g} s\n{self.certificate}"
