@@ -40,12 +40,10 @@ def replacing(path: str | Path, mode: str = "wb", **options: Any) -> Iterator[IO
 def save(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to one compressed .npz, whole or not at all."""
     with replacing(path) as stream:
-        np.savez_compressed(stream, **dict(arrays))
+        np.savez_compressed(stream, allow_pickle=False, **dict(arrays))
 
 
-def load(
-    path: str | Path, required: tuple[str, ...], optional: tuple[str, ...] = ()
-) -> dict[str, NDArray[Any]]:
+def load(path: str | Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """Read the named arrays, or say what is wrong with the file."""
     try:
         with zipfile.ZipFile(path) as archive:

@@ -65,10 +65,12 @@ class Certificate:
 
     @property
     def gap(self) -> float:
+        """J(W) - D(alpha, U), with its sign."""
         return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
+        """The gap as a share of J(W)."""
         return _relative(self.gap, self.primal)
 
     @property
@@ -80,6 +82,7 @@ class Certificate:
 
     @cached_property
     def score_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds that the score w_i*.x_i of every optimal W* is proved to keep."""
         excess = max(self.gap, 0.0) + ROUNDING * abs(self.primal)
         return score_interval(self.alpha, self.y, excess)
 
@@ -95,7 +98,7 @@ class Certificate:
         ]
         if self.bounded_dual is not None:
             lines.append(
-                "lambda2 = 0: an unconditional bound would need v_i = 0 exactly, so J* >= 0 is all that is proved;\n"
+                "lambda2 = 0: an unconditional bound would need v_i = 0 exactly, so J* >= 0 is all that is proved\n"
                 f"             among all W with ||w_i||_1 <= {self.radius:.3g}: J >= {self.bounded_dual:.12g} "
                 f"(relative gap {self.bounded_relative_gap:.2e})"
             )

@@ -155,7 +155,7 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
 
     low, high = np.minimum(i, j), np.maximum(i, j)
     keys, edge_of = np.unique(low * n_samples + high, return_inverse=True)
-    weights = np.bincount(edge_of, weights=r, minlength=len(keys))
+    weights = np.bincount(edge_of, weights=r, minlength=len(keys)).astype(np.float64)
     edges = np.column_stack([keys // n_samples, keys % n_samples]).astype(np.int64)
     _warn_isolated(graph_report(n_samples, edges, weights), width)
     return Graph(edges, weights, K, width)
@@ -163,9 +163,7 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
 
 def _row_distances(X: FloatArray, i: IntArray, j: IntArray, block: int = 200_000) -> FloatArray:
     """||x_i - x_j|| for pairs of rows, in blocks so that memory stays small."""
-    parts = [
-        np.linalg.norm(X[i[s : s + block]] - X[j[s : s + block]], axis=1) for s in range(0, len(i), block)
-    ]
+    parts = [np.linalg.norm(X[i[s : s + block]] - X[j[s : s + block]], axis=1) for s in range(0, len(i), block)]
     return np.concatenate(parts)
 
 

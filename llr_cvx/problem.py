@@ -1,8 +1,8 @@
 """The LLR problem, Eq. (5): the data, the objective and the pieces that solvers share.
 
-    J(W) = sum_i log(1 + exp(-y_i w_i.x_i))
-         + lambda1 sum_e omega_e ||w_i - w_j||_2
-         + lambda2 sum_i ||w_i||_1^2
+J(W) = sum_i log(1 + exp(-y_i w_i.x_i))
+     + lambda1 sum_e omega_e ||w_i - w_j||_2
+     + lambda2 sum_i ||w_i||_1^2
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Problem:
     def log_ratio(self, W: ArrayLike) -> FloatArray:
         """log r(x_i) = log(n/n') + w_i.x_i, Eq. (4); n test samples, n' inliers. Low means outlier."""
         n_inlier = np.count_nonzero(self.y > 0)
-        return np.log((len(self.y) - n_inlier) / n_inlier) + self.scores(W)
+        return float(np.log((len(self.y) - n_inlier) / n_inlier)) + self.scores(W)
 
     # ---- gradient pieces that solvers and certificates share --------------------------------------
 

@@ -109,7 +109,7 @@ class Solution:
 
     @cached_property
     def clusters(self) -> IntArray:
-        """A label for each sample: equal for samples joined by edges along which the rows of W are exactly equal."""
+        """A label for each sample; samples joined by edges along which rows of W are exactly equal share it."""
         N = self.problem.shape[0]
         live = self.problem.edges[self.problem.weights > 0]
         i, j = live[np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)].T
