@@ -22,7 +22,7 @@ def solve(
 ) -> Solution:
     """Solve the CVXPY model, recompute J from W, and let the certificate decide the status."""
     tol = check.real_number(tol, "tol", strict=True)
-    name = _installed(solver)
+    name = installed(solver)
     start = time.perf_counter()
     said = _run(model, variable, name, options)
     if variable.value is None or not np.isfinite(variable.value).all():
@@ -45,12 +45,13 @@ def solve(
     )
 
 
-def _installed(solver: str) -> str:
+def installed(solver: str) -> str:
+    """The solver's name as CVXPY writes it, or an error that lists the installed ones."""
     if not isinstance(solver, str):
         raise TypeError(f"solver must be the name of a conic solver, got {solver!r}")
-    installed = cp.installed_solvers()
-    if solver.upper() not in installed:
-        raise ValueError(f"solver {solver!r} is not installed: choose one of {', '.join(installed)}")
+    available = cp.installed_solvers()
+    if solver.upper() not in available:
+        raise ValueError(f"solver {solver!r} is not installed: choose one of {', '.join(available)}")
     return solver.upper()
 
 

@@ -1,0 +1,250 @@
+"""`llr-cvx verify`: solve with every solver, certify and compare the answers, and say whether all of it holds."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import click
+
+from llr_cvx import _validation as check
+from llr_cvx import io
+from llr_cvx._conic import installed
+from llr_cvx.certificate import ROUNDING
+from llr_cvx.certify import certify
+from llr_cvx.datasets import make_synthetic
+from llr_cvx.exact import solve_exact
+from llr_cvx.problem import Problem
+from llr_cvx.solution import SolverError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; numbers are NaN where a solver gave no W, `monotone` None where nothing is traced."""
+
+    solver: str
+    objective: float
+    lower_bound: float
+    relative_gap: float
+    monotone: bool | None
+    seconds: float
+    verdict: str
+    holds: bool
+    message: str
+
+
+# ---- judging --------------------------------------------------------------------------------------------
+
+
+def solver_row(problem: Problem, solver: str, tol: float) -> Row:
+    """Solve and judge: an answer holds if proved optimal to tol, with a monotone descent where there is a trace."""
+    try:
+        s = solve_exact(problem, solver=solver, tol=tol)
+    except SolverError as error:
+        return Row(solver, math.nan, math.nan, math.nan, None, math.nan, "failed", False, str(error))
+    monotone = None if s.trace is None else s.trace.is_monotone()
+    verdict = "not monotone" if monotone is False else s.status
+    c = s.certificate
+    return Row(
+        s.solver, s.objective, c.dual, c.relative_gap, monotone, s.seconds, verdict, verdict == "optimal", s.message
+    )
+
+
+def weights_row(problem: Problem, path: str, tol: float) -> Row:
+    """Judge a W that someone else made."""
+    c = certify(problem, io.read_weights(path))
+    verdict = "accepted" if c.proves(tol) else "rejected"
+    message = f"proven relative gap {c.relative_gap:.2e}, tol {tol:g}"
+    return Row(Path(path).name, c.primal, c.dual, c.relative_gap, None, math.nan, verdict, c.proves(tol), message)
+
+
+def disagreement(a: Row, b: Row) -> tuple[float, float]:
+    """|J_a - J_b|, and what weak duality allows it to be: the sum of both certified gaps, and the rounding of J."""
+    allowed = (a.objective - a.lower_bound) + (b.objective - b.lower_bound)
+    return abs(a.objective - b.objective), allowed + ROUNDING * (abs(a.objective) + abs(b.objective))
+
+
+# ---- input ----------------------------------------------------------------------------------------------
+
+
+class BadInput(click.ClickException):
+    """Wrong files or values: nothing was solved."""
+
+    exit_code = 2
+
+
+def synthetic(size: int, dim: int, seed: int) -> tuple[Any, Any]:
+    """The paper's data, known inliers : test inliers : outliers = 200 : 100 : 10, scaled to `size` rows."""
+    n_outlier = max(1, round(size * 10 / 310))
+    n_test_inlier = round(size * 100 / 310)
+    X_inlier, X_test, _ = make_synthetic(dim, seed, size - n_test_inlier - n_outlier, n_test_inlier, n_outlier)
+    return X_inlier, X_test
+
+
+def read_problem(options: dict[str, Any]) -> tuple[str, Problem]:
+    """The problem that the options ask for, and where it came from."""
+    lambdas = {k: options[k] for k in ("lambda1", "lambda2") if options[k] is not None}
+    graph = {k: options[k] for k in ("n_neighbors", "sigma") if options[k] is not None}
+    path, inliers, test = options["problem"], options["inliers"], options["test"]
+    if path is not None:
+        if inliers or test or graph:
+            raise click.UsageError(
+                f"{path} holds samples and graph already: leave out --inliers, --test, --neighbors and --sigma"
+            )
+        return str(path), Problem.load(path).with_lambdas(**lambdas)
+    if bool(inliers) != bool(test):
+        raise click.UsageError("--inliers and --test go together: give both files")
+    if inliers:
+        a, b = io.read_samples(inliers, test)
+        return f"{inliers} + {test}", Problem.from_samples(a.values, b.values, **lambdas, **graph)
+    X_inlier, X_test = synthetic(options["size"], options["dim"], options["seed"])
+    return f"synthetic, seed {options['seed']}", Problem.from_samples(X_inlier, X_test, **lambdas, **graph)
+
+
+def _sigma(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | str | None:
+    try:
+        return (
+            value if value is None or value == "median" else check.real_number(float(value), "sigma", strict=True)
+        )
+    except ValueError:
+        raise click.BadParameter(f'a number > 0 or "median" is needed, got {value!r}') from None
+
+
+def _writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not Path(value).resolve().parent.is_dir():
+        raise click.BadParameter(f"the folder of {value} does not exist")
+    return value
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Print warnings as one plain line each on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_args, **_kwargs: click.echo(f"warning: {message}", err=True)
+        yield
+
+
+# ---- output ---------------------------------------------------------------------------------------------
+
+COLUMNS = ("solver", "objective", "proven J* >=", "rel. gap", "monotone", "seconds", "verdict")
+LAYOUT = "{:<12.12}  {:>16}  {:>16}  {:>9}  {:>8}  {:>8}  {}"
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as text, at most 100 columns wide."""
+    lines = [LAYOUT.format(*COLUMNS)]
+    for r in rows:
+        monotone = "-" if r.monotone is None else "yes" if r.monotone else "NO"
+        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _show(r.relative_gap, ".1e"))
+        lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
+    return "\n".join(lines)
+
+
+def _show(number: float, how: str) -> str:
+    if math.isnan(number):
+        return "-"
+    text = format(number, how)
+    return text if len(text) <= 16 else format(number, ".9e")
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+@click.command(name="verify")
+@click.argument("problem", required=False, type=click.Path(path_type=Path))
+@click.option("--inliers", type=click.Path(), help="CSV of known inliers, one sample a line.")
+@click.option("--test", type=click.Path(), help="CSV of test samples, same columns.")
+@click.option(
+    "--W", "weights", type=click.Path(), help="A W to judge: .npy, .npz (array W) or .csv, inliers first."
+)
+@click.option("--solver", "solvers", multiple=True, help="CLARABEL, SCS, ...; repeatable. [default: CLARABEL]")
+@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
+@click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
+@click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
+@click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
+@click.option("--sigma", callback=_sigma, help='Gaussian width, a number or "median". [default: median]')
+@click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
+@click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False), callback=_writable, help="Write the result here."
+)
+def command(
+    weights: str | None, solvers: tuple[str, ...], tol: float, json_file: str | None, **options: Any
+) -> None:
+    """Solve a problem with every solver, certify the answers and print the proof.
+
+    Judged is the saved PROBLEM (.npz), or two CSV files given by --inliers and --test, or without either the
+    paper's synthetic data in small. Each answer W gets a lower bound of the optimum from a dual point:
+    nobody has to trust a solver, a status or this table to know how far J(W) is from the best.
+
+    \b
+    objective      J(W), recomputed from W
+    proven J* >=   a lower bound that holds for every W
+    rel. gap       (objective - bound) / objective: "optimal" means at most --tol
+    monotone       whether the smoothed objective fell at every iteration, where a solver has a trace
+
+    \b
+    Exit 0: every answer proved optimal, descents monotone, objectives agree, --W accepted.
+    Exit 1: something does not hold; the last lines say what.    Exit 2: bad input, nothing solved.
+
+    \b
+    Examples:
+      llr-cvx verify
+      llr-cvx verify --inliers normal.csv --test today.csv --lambda1 0.05 --json proof.json
+      llr-cvx verify saved.npz --W theirs.npy --tol 1e-4
+    """
+    with _told():
+        try:
+            tol = check.real_number(tol, "tol", strict=True)
+            names = [installed(name) for name in solvers or ("CLARABEL",)]
+            source, problem = read_problem(options)
+            judged = [] if weights is None else [weights_row(problem, weights, tol)]
+        except (ValueError, TypeError, OSError) as error:
+            raise BadInput(str(error)) from None
+        click.echo(f"{source}: {problem!r}\n{problem.graph}\n")
+        rows = []
+        for name in names:
+            click.echo(f"solving with {name} ...", err=True)
+            rows.append(solver_row(problem, name, tol))
+    holds, lines, pairs = conclude(rows, judged, tol)
+    click.echo(table(rows + judged) + "\n\n" + "\n".join(lines))
+    if json_file is not None:
+        result = {
+            "source": source,
+            "problem": {"N": problem.shape[0], "d": problem.shape[1], "edges": len(problem.edges)}
+            | {k: getattr(problem, k) for k in ("lambda1", "lambda2", "n_neighbors", "sigma")},
+            "tol": tol,
+            "rows": [asdict(r) for r in rows + judged],
+            "agreement": pairs,
+            "holds": holds,
+        }
+        try:
+            io.write_json(json_file, result)
+        except OSError as error:
+            raise BadInput(str(error)) from None
+    raise SystemExit(0 if holds else 1)
+
+
+def conclude(rows: list[Row], judged: list[Row], tol: float) -> tuple[bool, list[str], list[dict[str, Any]]]:
+    """Whether all of it holds, in lines to print, with the comparison of every two answers."""
+    lines, pairs = [], []
+    for a, b in combinations([r for r in rows + judged if not math.isnan(r.objective)], 2):
+        difference, allowed = disagreement(a, b)
+        agree = difference <= allowed
+        pairs.append({"pair": [a.solver, b.solver], "difference": difference, "allowed": allowed, "agree": agree})
+        word = "agree" if agree else "DISAGREE"
+        lines.append(
+            f"{a.solver} and {b.solver} {word}: |difference| {difference:.2e}, sum of certified gaps {allowed:.2e}"
+        )
+    lines += [f"{r.solver}: {r.message}" for r in rows + judged if not r.holds]
+    holds = all(r.holds for r in rows + judged) and all(p["agree"] for p in pairs)
+    lines.append(f"All holds to a relative gap of {tol:g}." if holds else "NOT everything holds.")
+    return holds, lines, pairs
