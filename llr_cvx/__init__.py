@@ -4,6 +4,7 @@ from llr_cvx.certify import certify
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.exact import formulate, solve_exact
 from llr_cvx.graph import similarity_graph
+from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 
-__all__ = ["Problem", "certify", "formulate", "make_synthetic", "similarity_graph", "solve_exact"]
+__all__ = ["Problem", "certify", "formulate", "make_synthetic", "similarity_graph", "solve_exact", "solve_irls"]

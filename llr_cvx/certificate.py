@@ -144,10 +144,21 @@ def certificate(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) 
     a, u = feasible(problem, alpha, U)
     if problem.lambda2 > 0:
         return Certificate(primal, dual_objective(problem, a, u), a, u, problem.y)
-    radius = 10.0 * float(np.abs(W).sum(axis=1).max()) + 1.0
-    v_max = np.abs(problem.dual_vectors(a, u)).max(axis=1)
-    bounded = float(entropy(a).sum() - radius * v_max.sum())
-    return Certificate(primal, 0.0, np.zeros_like(a), np.zeros_like(u), problem.y, max(bounded, 0.0), radius)
+    bounded = max(lower_bound(problem, a, u, W), 0.0)
+    return Certificate(primal, 0.0, np.zeros_like(a), np.zeros_like(u), problem.y, bounded, trust_radius(W))
+
+
+def trust_radius(W: FloatArray) -> float:
+    """R for lambda2 = 0: ten times the largest ||w_i||_1, so that W lies well inside."""
+    return 10.0 * float(np.abs(W).sum(axis=1).max())
+
+
+def lower_bound(problem: Problem, alpha: FloatArray, U: FloatArray, W: FloatArray) -> float:
+    """D(alpha, U), or for lambda2 = 0 the bound D_R on all W no larger than ten times this one."""
+    if problem.lambda2 > 0:
+        return dual_objective(problem, alpha, U)
+    v_max = np.abs(problem.dual_vectors(alpha, U)).max(axis=1)
+    return float(entropy(alpha).sum() - trust_radius(W) * v_max.sum())
 
 
 def score_interval(alpha: FloatArray, y: FloatArray, excess: float) -> tuple[FloatArray, FloatArray]:

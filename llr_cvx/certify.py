@@ -1,10 +1,59 @@
-"""A certificate for a W of unknown origin."""
-from llr_cvx.certificate import Certificate, certificate
+"""A certificate for a W of unknown origin.
+
+Any feasible dual point gives a valid bound; a tight one has to be found. The directions d_e / ||d_e|| of W itself are
+useless on edges that fuse, so the fast solver is started from W and its best dual point is taken. Nothing
+has to be believed for that: D is evaluated from (alpha, U) alone.
+"""
+
+from __future__ import annotations
+
 import numpy as np
-def certify(problem, W, alpha=None, U=None):
-    W=np.asarray(W,float)
-    if alpha is None: alpha=problem.alpha(W)
-    if U is None:
-        D=problem.incidence@W; n=np.linalg.norm(D,axis=1,keepdims=True)
-        U=problem.radii[:,None]*np.divide(D,n,out=np.zeros_like(D),where=n>0)
-    return certificate(problem,W,alpha,U)
+from numpy.typing import ArrayLike
+
+from llr_cvx import _validation as check
+from llr_cvx._validation import FloatArray
+from llr_cvx.certificate import Certificate, certificate
+from llr_cvx.irls import Best, minimise
+from llr_cvx.problem import Problem
+
+#: Relative gap that the search for a dual point aims at, and the iterations it may take.
+SEARCH_TOL, SEARCH_ITERATIONS = 1e-10, 150
+
+
+def certify(
+    problem: Problem, W: ArrayLike, alpha: ArrayLike | None = None, U: ArrayLike | None = None
+) -> Certificate:
+    """What can be proved about W, whoever made it.
+
+    Parameters
+    ----------
+    problem : Problem
+    W : array-like of shape (N, d)
+        Any finite matrix.
+    alpha, U : array-like of shape (N,) and (E, d), optional
+        A dual point to use as it is (made feasible first). Without U one is searched for.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> p = Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.1, lambda2=1.0)
+    >>> c = certify(p, [[0.0], [0.0]])
+    >>> c.dual <= c.primal
+    True
+    """
+    W = check.weight_matrix(W, problem.shape)
+    if U is not None:
+        return certificate(problem, W, problem.alpha(W) if alpha is None else alpha, U)
+    best = search(problem, W)
+    return certificate(problem, W, best.alpha, best.U)
+
+
+def search(problem: Problem, W: FloatArray) -> Best:
+    """The best dual point (and a W at least as good) that the fast solver finds, starting from W if that helps."""
+    problem.require_attained()
+    helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
+    run = minimise(problem, SEARCH_TOL, W if helps else None, SEARCH_ITERATIONS)
+    return run.best

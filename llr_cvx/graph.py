@@ -79,6 +79,12 @@ def _listing(rows: IntArray, limit: int = 10) -> str:
     return f" (rows {shown}{', ...' if len(rows) > limit else ''})"
 
 
+def component_labels(n_samples: int, edges: IntArray) -> IntArray:
+    """A label 0, 1, ... for each sample: equal for samples that a path of edges joins."""
+    adjacency = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_samples, n_samples))
+    return np.asarray(connected_components(adjacency, directed=False)[1], dtype=np.int64)
+
+
 def graph_report(
     n_samples: int,
     edges: IntArray,
@@ -88,13 +94,11 @@ def graph_report(
 ) -> GraphReport:
     """Describe a graph: components, isolated samples and underflowed edges."""
     live = edges[weights > 0]
-    adjacency = coo_array((np.ones(len(live)), (live[:, 0], live[:, 1])), shape=(n_samples, n_samples))
-    n_components, _ = connected_components(adjacency, directed=False)
     degree = np.bincount(live.ravel(), minlength=n_samples)
     return GraphReport(
         n_samples=n_samples,
         n_edges=len(edges),
-        n_components=int(n_components),
+        n_components=int(component_labels(n_samples, live).max()) + 1,
         isolated=np.flatnonzero(degree == 0).astype(np.int64),
         underflowed=edges[weights == 0],
         sigma=sigma,
@@ -142,16 +146,18 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
         raise ValueError(
             f"n_neighbors must be smaller than the number of pooled samples: got {K} for {n_samples} rows"
         )
-    # Scaling by the largest entry keeps the squares finite for any finite X.
-    scale = float(np.abs(X).max()) or 1.0
+    # A power of two scales without rounding and keeps squares finite; centring saves the digits of close rows.
+    scale = float(np.ldexp(1.0, int(np.frexp(np.abs(X).max())[1]) - 1))
     Xs = X / scale
+    Xs -= np.median(Xs, axis=0)
     neighbors = NearestNeighbors(n_neighbors=K).fit(Xs).kneighbors(return_distance=False)
     i = np.repeat(np.arange(n_samples), K)
     j = neighbors.ravel().astype(np.int64)
     # Recomputed from differences: the fast search loses digits for close rows.
     distance = _row_distances(Xs, i, j)
     width = _width(distance, sigma, scale)
-    r = np.exp(-0.5 * (distance * (scale / width)) ** 2)
+    with np.errstate(over="ignore", divide="ignore"):
+        r = np.exp(-0.5 * np.divide(distance, width / scale, out=np.zeros_like(distance), where=distance > 0) ** 2)
 
     low, high = np.minimum(i, j), np.maximum(i, j)
     keys, edge_of = np.unique(low * n_samples + high, return_inverse=True)

@@ -14,13 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from scipy.special import expit
 
 from llr_cvx import _archive
 from llr_cvx import _validation as check
 from llr_cvx._validation import FloatArray, IntArray
-from llr_cvx.graph import GraphReport, build_graph, graph_report
+from llr_cvx.graph import GraphReport, build_graph, component_labels, graph_report
 
 
 class ObjectiveParts(NamedTuple):
@@ -151,6 +152,17 @@ class Problem:
         indptr = np.arange(0, 2 * n_edges + 1, 2)
         return csr_array((data, self.edges.ravel(), indptr), shape=(n_edges, self.shape[0]))
 
+    @cached_property
+    def incidence_T(self) -> csr_array:
+        """The transpose of `incidence`, stored by rows."""
+        return self.incidence.T.tocsr()
+
+    def degrees(self, values: FloatArray) -> FloatArray:
+        """For one value an edge: its sum over the edges at each sample."""
+        N = self.shape[0]
+        i, j = self.edges.T
+        return np.bincount(i, values, minlength=N) + np.bincount(j, values, minlength=N)
+
     def scores(self, W: ArrayLike) -> FloatArray:
         """w_i . x_i for each pooled row."""
         return _scores(self.X, check.weight_matrix(W, self.shape))
@@ -173,6 +185,23 @@ class Problem:
         n_inlier = np.count_nonzero(self.y > 0)
         return float(np.log((len(self.y) - n_inlier) / n_inlier)) + self.scores(W)
 
+    def require_attained(self) -> None:
+        """Raise if the infimum of J is not attained: lambda2 = 0, and some component is linearly separable."""
+        if self.lambda2 > 0:
+            return
+        for rows in self._components():
+            if _separable(self.y[rows, None] * self.X[rows]):
+                raise ValueError(
+                    f"lambda2 = 0 and the {len(rows)} connected sample(s) that contain row {rows[0]} are linearly "
+                    "separable: J falls forever along the separating direction and has no minimiser; "
+                    "use lambda2 > 0"
+                )
+
+    def _components(self) -> list[IntArray]:
+        label = component_labels(self.shape[0], self.edges[self.radii > 0])
+        order = np.argsort(label, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+
     # ---- gradient pieces that solvers and certificates share --------------------------------------
 
     def alpha(self, W: ArrayLike) -> FloatArray:
@@ -181,7 +210,7 @@ class Problem:
 
     def dual_vectors(self, alpha: FloatArray, U: FloatArray) -> FloatArray:
         """v_i = -alpha_i y_i x_i + sum_{e=(i,j)} U_e - sum_{e=(j,i)} U_e."""
-        return np.asarray(self.incidence.T @ U) - (alpha * self.y)[:, None] * self.X
+        return np.asarray(self.incidence_T @ U) - (alpha * self.y)[:, None] * self.X
 
     # ---- the graph, and storage ---------------------------------------------------------------------
 
@@ -221,3 +250,18 @@ def _row_norms(D: FloatArray) -> FloatArray:
     if 1e-100 < scale < 1e100 or scale == 0:
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", D, D)))
     return np.asarray(np.linalg.norm(D / scale, axis=1) * scale)
+
+
+def _separable(Z: FloatArray) -> bool:
+    """Whether some direction has z_i.v >= 0 for all rows and > 0 for one: a linear programme."""
+    Z = Z / np.maximum(np.abs(Z).max(axis=1, keepdims=True), 1e-300)
+    n, d = Z.shape
+    # maximise sum of slack t with Z v >= t, 0 <= t <= 1, |v| <= 1e3
+    constraint = np.hstack([-Z, np.eye(n)])
+    answer = linprog(
+        np.r_[np.zeros(d), -np.ones(n)],
+        A_ub=constraint,
+        b_ub=np.zeros(n),
+        bounds=[(-1e3, 1e3)] * d + [(0, 1)] * n,
+    )
+    return bool(answer.status != 0 or -answer.fun > 1e-6)

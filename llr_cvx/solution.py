@@ -7,11 +7,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.certificate import Certificate
+from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
 
 #: Every status a solution can have, and what it means.
@@ -110,11 +109,9 @@ class Solution:
     @cached_property
     def clusters(self) -> IntArray:
         """A label for each sample; samples joined by edges along which rows of W are exactly equal share it."""
-        N = self.problem.shape[0]
         live = self.problem.edges[self.problem.weights > 0]
-        i, j = live[np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)].T
-        _, label = connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(N, N)), directed=False)
-        return np.asarray(label, dtype=np.int64)
+        fused = np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)
+        return component_labels(self.problem.shape[0], live[fused])
 
     def __str__(self) -> str:
         return f"{self.solver}: {self.status} ({self.message}), {self.seconds:.3g} s\n{self.certificate}"

@@ -1,0 +1,90 @@
+"""The dual point that belongs to a point on a face.
+
+Edges between clusters have U_e = lambda1 omega_e d_e / ||d_e||. Inside a fused cluster U_e is not determined by W:
+it has to carry the differences of the v_i, so that at every sample of the cluster
+
+    v_ik = -2 lambda2 ||w||_1 sign(w_k)  on the support,      |v_ik| <= 2 lambda2 ||w||_1  off it,
+
+and ||U_e|| <= lambda1 omega_e. These are two convex sets, flows and balls. Projecting onto the first is one Laplacian
+system, onto the second a scaling; Douglas-Rachford iterations find a common point, where there is one, in a few rounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import diags_array
+
+from llr_cvx._cg import Operator, conjugate_gradients
+from llr_cvx._face import Face
+from llr_cvx._validation import FloatArray
+from llr_cvx.certificate import dual_objective
+from llr_cvx.smoothing import row_dot
+
+
+def complete_dual(face: Face, U: FloatArray, target: float, max_rounds: int = 60) -> tuple[FloatArray, FloatArray]:
+    """(alpha, U) for the face's W, inside clusters starting from the given U; stops once D reaches `target`."""
+    p = face.problem
+    W = face.W
+    alpha = p.alpha(W)
+    D = p.incidence @ W
+    norms = np.sqrt(row_dot(D, D))
+    inside = norms == 0.0
+    outer = p.radii[:, None] * np.divide(D, norms[:, None], out=np.zeros_like(D), where=~inside[:, None])
+    U = into_balls(np.where(inside[:, None], U, outer), p.radii)
+    if not (inside & (p.radii > 0)).any():
+        return alpha, U
+    onto_flows = _projection_onto_flows(face, alpha, inside)
+    best_U, best, first = U, dual_objective(p, alpha, U), np.inf
+    point = U
+    for k in range(max_rounds):
+        ball = into_balls(point, p.radii)
+        flow = onto_flows(2.0 * ball - point)
+        point = point + flow - ball
+        candidate = into_balls(flow, p.radii)
+        value = dual_objective(p, alpha, candidate)
+        if value > best:
+            best_U, best = candidate, value
+        if best >= target:
+            break
+        if k % 10 == 0:  # give up where ten rounds do not halve what is missing: the face is wrong
+            if target - best > 0.5 * first:
+                break
+            first = target - best
+    return alpha, best_U
+
+
+def into_balls(U: FloatArray, radii: FloatArray) -> FloatArray:
+    """Scale each U_e into its ball."""
+    norms = np.sqrt(row_dot(U, U))
+    return U * np.divide(radii, norms, out=np.ones_like(norms), where=norms > radii)[:, None]
+
+
+def _projection_onto_flows(face: Face, alpha: FloatArray, inside: NDArray[np.bool_]) -> Operator:
+    """U -> the nearest U, in the norm weighted by 1/radius, whose v satisfies the conditions of each cluster."""
+    p = face.problem
+    conductance = np.where(inside, p.radii, 0.0)
+    L = (p.incidence_T @ diags_array(conductance) @ p.incidence).tocsr()
+    diagonal = L.diagonal()
+    member = (diagonal > 0)[:, None]
+    inverse = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)[:, None]
+
+    def project(U: FloatArray) -> FloatArray:
+        v = p.dual_vectors(alpha, U)
+        residual = np.where(member, _wanted(face, v) - v, 0.0)
+        phi, _ = conjugate_gradients(lambda P: np.asarray(L @ P), lambda R: inverse * R, residual, 1e-10, 200)
+        return np.asarray(U + conductance[:, None] * (p.incidence @ phi))
+
+    return project
+
+
+def _wanted(face: Face, v: FloatArray) -> FloatArray:
+    """The v nearest to the given one, with the same sum over each cluster, that satisfies the conditions there."""
+    c, sizes = face.clusters, face.sizes[:, None]
+    mean = (face.membership @ v) / sizes
+    bound = (2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1))[c, None]
+    wanted = np.clip(v, -bound, bound)
+    for _ in range(4):  # what clipping took away is given to the others, up to their bound
+        wanted = np.clip(wanted + (mean - (face.membership @ wanted) / sizes)[c], -bound, bound)
+    wanted = np.where((face.w != 0.0)[c], mean[c], wanted)
+    return np.asarray(wanted + (mean - (face.membership @ wanted) / sizes)[c])
