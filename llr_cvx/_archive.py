@@ -45,20 +45,25 @@ def save(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def load(path: str | Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """Read the named arrays, or say what is wrong with the file."""
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        size = sum(item.file_size for item in archive.infolist())
+        held = {name.removesuffix(".npy") for name in archive.namelist()}
+    if size > MAX_BYTES:
+        raise ValueError(f"{path} would unpack to {size} bytes, more than the limit of {MAX_BYTES}")
+    missing = [name for name in required if name not in held]
+    if missing:
+        raise ValueError(
+            f"{path} is an .npz of something else: it has no {', '.join(missing)} (needed: {', '.join(required)})"
+        )
+    with _reading(path), np.load(path, allow_pickle=False) as npz:
+        return {name: npz[name] for name in (*required, *optional) if name in held}
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(item.file_size for item in archive.infolist())
-        if size > MAX_BYTES:
-            raise ValueError(f"{path} would unpack to {size} bytes, more than the limit of {MAX_BYTES}")
-        with np.load(path, allow_pickle=False) as npz:
-            missing = [name for name in required if name not in npz.files]
-            if missing:
-                raise ValueError(
-                    f"{path} is an .npz of something else: it has no {', '.join(missing)} "
-                    f"(needed: {', '.join(required)})"
-                )
-            return {name: npz[name] for name in (*required, *optional) if name in npz.files}
+        yield
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
-    except (zipfile.BadZipFile, EOFError, OSError, KeyError) as error:
-        raise ValueError(f"{path} is not a readable .npz file (truncated or foreign): {error}") from error
+    except Exception as error:  # damaged bytes can make zipfile, zlib and numpy raise almost anything
+        raise ValueError(f"{path} is not a readable .npz file (truncated, damaged or foreign): {error}") from error

@@ -18,7 +18,7 @@ from scipy.sparse import diags_array
 from llr_cvx._cg import Operator, conjugate_gradients
 from llr_cvx._face import Face
 from llr_cvx._validation import FloatArray
-from llr_cvx.certificate import dual_objective
+from llr_cvx.certificate import lower_bound
 from llr_cvx.smoothing import row_dot
 
 
@@ -35,14 +35,14 @@ def complete_dual(face: Face, U: FloatArray, target: float, max_rounds: int = 60
     if not (inside & (p.radii > 0)).any():
         return alpha, U
     onto_flows = _projection_onto_flows(face, alpha, inside)
-    best_U, best, first = U, dual_objective(p, alpha, U), np.inf
+    best_U, best, first = U, lower_bound(p, alpha, U, W), np.inf
     point = U
     for k in range(max_rounds):
         ball = into_balls(point, p.radii)
         flow = onto_flows(2.0 * ball - point)
         point = point + flow - ball
         candidate = into_balls(flow, p.radii)
-        value = dual_objective(p, alpha, candidate)
+        value = lower_bound(p, alpha, candidate, W)
         if value > best:
             best_U, best = candidate, value
         if best >= target:

@@ -98,7 +98,7 @@ class Certificate:
         ]
         if self.bounded_dual is not None:
             lines.append(
-                "lambda2 = 0: an unconditional bound would need v_i = 0 exactly, so J* >= 0 is all that is proved\n"
+                "lambda2 = 0: an unconditional bound needs v_i = 0 exactly, so J* >= 0 is all that is proved;\n"
                 f"             among all W with ||w_i||_1 <= {self.radius:.3g}: J >= {self.bounded_dual:.12g} "
                 f"(relative gap {self.bounded_relative_gap:.2e})"
             )
