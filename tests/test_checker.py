@@ -1,0 +1,268 @@
+"""The independent checker: it believes nothing, and no perturbed certificate gets past it."""
+
+import ast
+import io
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import llr_cvx
+from llr_cvx import checker
+from llr_cvx.certificate import certificate
+from llr_cvx.certificate_io import certificate_arrays, load_certificate, problem_arrays, save_certificate
+from llr_cvx.instances import list_instances, load_instance
+from llr_cvx.rigorous import enclose
+
+SOURCE = Path(checker.__file__)
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return load_instance("fused-some")
+
+
+@pytest.fixture(scope="module")
+def claim(instance):
+    """The problem and its certificate as plain arrays."""
+    return problem_arrays(instance.problem), certificate_arrays(instance.certificate, instance.W)
+
+
+def run(*arguments, cwd):
+    """The checker as a script, copied away, in a Python that cannot import the package."""
+    shutil.copy(SOURCE, cwd / "checker.py")
+    command = [sys.executable, "-I", "checker.py", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
+
+
+def test_one_short_file_on_numpy_and_the_standard_library_only():
+    text = SOURCE.read_text()
+    assert len(text.splitlines()) <= 150
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            imported.add(node.module.split(".")[0])
+    assert imported - set(sys.stdlib_module_names) == {"numpy"}
+
+
+@pytest.mark.parametrize("ending", ["npz", "json"])
+def test_script_confirms_a_certificate_from_files(instance, tmp_path, ending):
+    instance.problem.save(tmp_path / "problem.npz")
+    save_certificate(tmp_path / f"certificate.{ending}", instance.certificate, instance.W)
+    done = run("problem.npz", f"certificate.{ending}", "--tol", "1e-9", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["confirmed"]
+    assert result["dual_low"] <= instance.upper
+    assert result["primal_high"] >= instance.lower
+    assert result["relative_gap"] < 1e-9
+
+
+def test_script_rejects_a_lie_and_a_wide_gap(instance, tmp_path):
+    instance.problem.save(tmp_path / "problem.npz")
+    arrays = certificate_arrays(instance.certificate, instance.W)
+    lie = {name: array.tolist() for name, array in arrays.items()} | {"primal": 0.9 * instance.lower}
+    (tmp_path / "lie.json").write_text(json.dumps(lie))
+    done = run("problem.npz", "lie.json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "below J(W)" in done.stdout
+    zero = np.zeros(instance.problem.shape)
+    save_certificate(tmp_path / "wide.json", certificate(instance.problem, zero, instance.alpha, instance.U), zero)
+    assert run("problem.npz", "wide.json", cwd=tmp_path).returncode == 0
+    assert run("problem.npz", "wide.json", "--tol", "1e-6", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("name", list_instances())
+def test_checker_and_ball_arithmetic_agree(name):
+    """The checker's own rounding bounds must contain what the ball arithmetic proves."""
+    instance = load_instance(name)
+    result = checker.check(
+        problem_arrays(instance.problem), certificate_arrays(instance.certificate, instance.W), tol=1e-9
+    )
+    assert result["confirmed"], result["reasons"]
+    proof = enclose(instance.problem, instance.W, instance.alpha, instance.U)
+    assert result["dual_low"] <= proof.dual_high
+    assert result["primal_low"] <= proof.primal_low <= proof.primal_high <= result["primal_high"]
+
+
+# ---- any one number perturbed ---------------------------------------------------------------------------
+
+PERTURBED = ["W", "alpha", "U", "primal", "dual"]
+
+
+@pytest.mark.parametrize("name", ["fused-some", "planted-clusters", "pair-fused", "decoupled"])
+@pytest.mark.parametrize("field", PERTURBED)
+@pytest.mark.parametrize("factor", [1.0 + 1e-3, 1.0 - 1e-3])
+def test_no_perturbed_number_is_falsely_accepted(name, field, factor):
+    """Every entry of the field in turn: rejected, or all that is confirmed stays true."""
+    instance = load_instance(name)
+    problem = problem_arrays(instance.problem)
+    arrays = certificate_arrays(instance.certificate, instance.W)
+    rejected = 0
+    entries = list(np.ndindex(arrays[field].shape))
+    for entry in entries[:: max(1, len(entries) // 150)]:
+        changed = arrays[field].copy()
+        changed[entry] *= factor
+        result = checker.check(problem, arrays | {field: changed})
+        # Whatever the file says, the interval reported is true.
+        assert result["dual_low"] <= instance.upper
+        assert result["primal_high"] >= instance.lower
+        if result["confirmed"]:
+            claim_low = float(changed if field == "dual" else arrays["dual"])
+            claim_high = float(changed if field == "primal" else arrays["primal"])
+            assert claim_low <= instance.upper * (1 + 1e-12)
+            assert claim_high >= instance.lower * (1 - 1e-12)
+        rejected += not result["confirmed"]
+    down = factor < 1
+    if (field, down) in {("primal", True), ("dual", False)}:
+        assert rejected == 1  # a claim that is too good
+    if (field, down) in {("primal", False), ("dual", True)}:
+        assert rejected == 0  # a wider interval is still true
+
+
+@pytest.mark.parametrize("field", ["X", "y", "weights", "lambda1", "lambda2"])
+def test_certificate_of_another_problem_is_not_confirmed(claim, field):
+    problem, arrays = claim
+    other = problem | {field: -problem[field] if field == "y" else problem[field] * 1.01}
+    result = checker.check(other, arrays, tol=1e-9)
+    assert not result["confirmed"]
+
+
+def test_dual_point_outside_its_domain_is_moved_in_and_reported(instance, claim):
+    problem, arrays = claim
+    result = checker.check(problem, arrays | {"U": 1.5 * arrays["U"], "alpha": arrays["alpha"] + 0.2})
+    assert not result["confirmed"]
+    assert result["dual_violation"] > 1e-3
+    assert result["dual_low"] <= instance.upper
+    far = checker.check(problem, arrays | {"U": 1e300 * arrays["U"], "dual": np.asarray(0.0)})
+    assert far["dual_low"] <= instance.upper
+
+
+def test_infinite_objective_is_never_confirmed(claim):
+    problem, arrays = claim
+    huge = checker.check(problem, arrays | {"W": arrays["W"] + 1e200, "primal": np.asarray(1e308)})
+    assert not huge["confirmed"]
+    assert huge["relative_gap"] == np.inf
+
+
+# ---- bad files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"W": [[1.0]]}, "not of this problem"),
+        ({"alpha": [np.nan] * 64}, "finite"),
+        ({"alpha": [[0.5] * 64]}, "1 dimension"),
+        ({"primal": "12"}, "finite numbers"),
+        ({"dual": [True]}, "finite numbers"),
+        ({"U": None}, "finite numbers"),
+    ],
+)
+def test_bad_certificate_is_unreadable(claim, instance, tmp_path, change, words):
+    _, arrays = claim
+    instance.problem.save(tmp_path / "problem.npz")
+    content = {name: array.tolist() for name, array in arrays.items()} | change
+    (tmp_path / "c.json").write_text(json.dumps(content))
+    done = run("problem.npz", "c.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("edges", [[1, 0]], "i < j"),
+        ("edges", [[0, 99]], "join rows"),
+        ("edges", [[0, 0.5]], "row numbers"),
+        ("y", [1.0, 2.0], "label"),
+        ("lambda1", -1.0, ">= 0"),
+        ("weights", [-1.0], ">= 0"),
+        ("X", [1.0, 2.0], "2 dimension"),
+    ],
+)
+def test_bad_problem_is_unreadable(tmp_path, field, value, words):
+    problem = {
+        **{"X": [[1.0], [2.0]], "y": [1, -1], "edges": [[0, 1]], "weights": [1.0], "lambda1": 1.0, "lambda2": 1.0},
+        field: value,
+    }
+    (tmp_path / "p.json").write_text(json.dumps(problem))
+    certificate = {"W": [[0.0], [0.0]], "alpha": [0.5, 0.5], "U": [[0.0]], "primal": 2.0, "dual": 0.0}
+    (tmp_path / "c.json").write_text(json.dumps(certificate))
+    done = run("p.json", "c.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def npz_with(path, name, header, payload):
+    """An .npz whose member `name` has a header of our choice."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, header)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}.npy", stream.getvalue() + payload)
+
+
+def test_sizes_are_checked_before_memory_is_taken(tmp_path):
+    npz_with(tmp_path / "c.npz", "W", {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**4)}, b"\0" * 80)
+    with pytest.raises(ValueError, match="more than it holds"):
+        checker.read(str(tmp_path / "c.npz"), {"W": 2})
+
+
+def test_pickles_are_refused(tmp_path):
+    np.savez(tmp_path / "c.npz", W=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ValueError, match="no numbers"):
+        checker.read(str(tmp_path / "c.npz"), {"W": 1})
+
+
+def test_truncated_and_missing_files(instance, tmp_path):
+    instance.problem.save(tmp_path / "problem.npz")
+    whole = (tmp_path / "problem.npz").read_bytes()
+    (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1, 2]")
+    for other in ("half.npz", "nowhere.npz", "text.json", "list.json", "problem.npz"):
+        done = run("problem.npz", other, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+    assert run(cwd=tmp_path).returncode == 2
+
+
+# ---- the format, from the package's side ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["npz", "json"])
+def test_certificates_survive_the_file_exactly(instance, tmp_path, ending):
+    path = tmp_path / f"c.{ending}"
+    save_certificate(path, instance.certificate, instance.W)
+    back, W = load_certificate(path, instance.problem)
+    np.testing.assert_array_equal(W, instance.W)
+    np.testing.assert_array_equal(back.alpha, instance.certificate.alpha)
+    np.testing.assert_array_equal(back.U, instance.certificate.U)
+    assert back.dual == instance.certificate.dual
+
+
+def test_problem_without_edges(tmp_path):
+    problem = llr_cvx.Problem([[1.0], [2.0]], [1, -1], [], [], lambda1=0.0, lambda2=1.0)
+    W = np.zeros((2, 1))
+    save_certificate(tmp_path / "c.json", llr_cvx.certify(problem, W), W)
+    back, _ = load_certificate(tmp_path / "c.json", problem)
+    assert back.U.shape == (0, 1)
+
+
+def test_loading_says_what_is_wrong(instance, tmp_path):
+    with pytest.raises(ValueError, match=r"\.json or an \.npz"):
+        save_certificate(tmp_path / "c.txt", instance.certificate, instance.W)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        load_certificate(tmp_path / "none.json", instance.problem)
+    (tmp_path / "c.json").write_text("{}")
+    with pytest.raises(ValueError, match="W, alpha, U, primal, dual missing"):
+        load_certificate(tmp_path / "c.json", instance.problem)
