@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,14 @@ from llr_cvx import _validation as check
 from llr_cvx import io
 from llr_cvx._conic import installed
 from llr_cvx.certificate import ROUNDING
-from llr_cvx.certify import certify
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.exact import solve_exact
+from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 from llr_cvx.solution import SolverError
+from llr_cvx.verification import verify
+
+DEFAULT_SOLVERS = ("CLARABEL", "IRLS")
 
 
 @dataclass(frozen=True)
@@ -45,23 +49,27 @@ class Row:
 def solver_row(problem: Problem, solver: str, tol: float) -> Row:
     """Solve and judge: an answer holds if proved optimal to tol, with a monotone descent where there is a trace."""
     try:
-        s = solve_exact(problem, solver=solver, tol=tol)
+        s = solve_irls(problem, tol) if solver == "IRLS" else solve_exact(problem, solver, tol)
     except SolverError as error:
         return Row(solver, math.nan, math.nan, math.nan, None, math.nan, "failed", False, str(error))
     monotone = None if s.trace is None else s.trace.is_monotone()
     verdict = "not monotone" if monotone is False else s.status
-    c = s.certificate
+    c, message = s.certificate, s.message
+    if s.status == "uncertified":
+        message += (
+            "\nlambda2 = 0: there is no unconditional proof; among all W with "
+            f"||w_i||_1 <= {c.radius:.3g} the relative gap is {c.bounded_relative_gap:.2e}"
+        )
     return Row(
-        s.solver, s.objective, c.dual, c.relative_gap, monotone, s.seconds, verdict, verdict == "optimal", s.message
+        s.solver, s.objective, c.dual, c.relative_gap, monotone, s.seconds, verdict, verdict == "optimal", message
     )
 
 
 def weights_row(problem: Problem, path: str, tol: float) -> Row:
     """Judge a W that someone else made."""
-    c = certify(problem, io.read_weights(path))
-    verdict = "accepted" if c.proves(tol) else "rejected"
-    message = f"proven relative gap {c.relative_gap:.2e}, tol {tol:g}"
-    return Row(Path(path).name, c.primal, c.dual, c.relative_gap, None, math.nan, verdict, c.proves(tol), message)
+    v = verify(problem, io.read_weights(path), tol)
+    verdict, c = "accepted" if v.accepted else "rejected", v.certificate
+    return Row(Path(path).name, c.primal, c.dual, c.relative_gap, None, math.nan, verdict, v.accepted, str(v))
 
 
 def disagreement(a: Row, b: Row) -> tuple[float, float]:
@@ -147,6 +155,11 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def wrap(line: str) -> str:
+    """The line, broken to fit the table."""
+    return textwrap.fill(line, width=96, subsequent_indent="    ", break_long_words=False)
+
+
 def _show(number: float, how: str) -> str:
     if math.isnan(number):
         return "-"
@@ -164,7 +177,9 @@ def _show(number: float, how: str) -> str:
 @click.option(
     "--W", "weights", type=click.Path(), help="A W to judge: .npy, .npz (array W) or .csv, inliers first."
 )
-@click.option("--solver", "solvers", multiple=True, help="CLARABEL, SCS, ...; repeatable. [default: CLARABEL]")
+@click.option(
+    "--solver", "solvers", multiple=True, help="IRLS, CLARABEL, SCS, ...; repeatable. [default: CLARABEL and IRLS]"
+)
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
 @click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
@@ -204,8 +219,9 @@ def command(
     with _told():
         try:
             tol = check.real_number(tol, "tol", strict=True)
-            names = [installed(name) for name in solvers or ("CLARABEL",)]
+            names = ["IRLS" if name.upper() == "IRLS" else installed(name) for name in solvers or DEFAULT_SOLVERS]
             source, problem = read_problem(options)
+            problem.require_attained()
             judged = [] if weights is None else [weights_row(problem, weights, tol)]
         except (ValueError, TypeError, OSError) as error:
             raise BadInput(str(error)) from None
@@ -234,9 +250,9 @@ def command(
 
 
 def conclude(rows: list[Row], judged: list[Row], tol: float) -> tuple[bool, list[str], list[dict[str, Any]]]:
-    """Whether all of it holds, in lines to print, with the comparison of every two answers."""
+    """Whether all of it holds; the lines to print; the comparison of every two solvers that proved something."""
     lines, pairs = [], []
-    for a, b in combinations([r for r in rows + judged if not math.isnan(r.objective)], 2):
+    for a, b in combinations([r for r in rows if r.verdict not in ("failed", "uncertified")], 2):
         difference, allowed = disagreement(a, b)
         agree = difference <= allowed
         pairs.append({"pair": [a.solver, b.solver], "difference": difference, "allowed": allowed, "agree": agree})
@@ -244,7 +260,8 @@ def conclude(rows: list[Row], judged: list[Row], tol: float) -> tuple[bool, list
         lines.append(
             f"{a.solver} and {b.solver} {word}: |difference| {difference:.2e}, sum of certified gaps {allowed:.2e}"
         )
-    lines += [f"{r.solver}: {r.message}" for r in rows + judged if not r.holds]
+    for r in [*(r for r in rows if not r.holds), *judged]:
+        lines += [wrap(f"{r.solver}: {line}") for line in r.message.splitlines()]
     holds = all(r.holds for r in rows + judged) and all(p["agree"] for p in pairs)
     lines.append(f"All holds to a relative gap of {tol:g}." if holds else "NOT everything holds.")
     return holds, lines, pairs

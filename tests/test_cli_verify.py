@@ -1,0 +1,215 @@
+"""`llr-cvx verify`, the main job: what it prints, and that each single thing it checks can fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import random_problem
+from click.testing import CliRunner, Result
+
+import llr_cvx as llr
+from llr_cvx.cli import main
+from llr_cvx.cli import verify as module
+from llr_cvx.solution import Solution, SolverError, Trace
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["verify", *map(str, arguments)])
+
+
+SMALL = ("--size", 24, "--dim", 3)
+
+
+def test_the_default_run_proves_everything_and_fits_the_screen() -> None:
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert "CLARABEL and IRLS agree" in result.stdout
+    assert "All holds to a relative gap of 1e-06." in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    table = [line.split() for line in result.stdout.splitlines() if line.startswith(("CLARABEL ", "IRLS "))][:2]
+    objectives = [float(cells[1]) for cells in table]
+    assert objectives[0] == pytest.approx(objectives[1], rel=1e-6)
+    assert [cells[-1] for cells in table] == ["optimal", "optimal"]
+    assert table[1][4] == "yes"
+    assert "solving with IRLS" in result.stderr
+
+
+def test_json_has_the_same_numbers(tmp_path: Path) -> None:
+    result = run(*SMALL, "--json", tmp_path / "r.json")
+    data = json.loads((tmp_path / "r.json").read_text())
+    assert result.exit_code == 0
+    assert data["holds"] is True
+    assert data["problem"]["N"] == 24
+    assert data["problem"]["lambda1"] == 0.1
+    assert [row["solver"] for row in data["rows"]] == ["CLARABEL", "IRLS"]
+    for row in data["rows"]:
+        assert f"{row['objective']:.10f}" in result.stdout
+        assert row["relative_gap"] <= 1e-6
+        assert row["objective"] - row["lower_bound"] == pytest.approx(
+            row["relative_gap"] * row["objective"], abs=1e-15
+        )
+    assert data["agreement"][0]["agree"] is True
+
+
+def test_a_saved_problem_with_other_lambdas(tmp_path: Path) -> None:
+    p = random_problem(3, N=20, d=2, lambda1=0.2, lambda2=0.5)
+    p.save(tmp_path / "p.npz")
+    out = run(tmp_path / "p.npz", "--solver", "irls").stdout
+    assert "Problem(N=20, d=2" in out
+    assert f"{llr.solve_irls(p).objective:.10f}" in out
+    assert "lambda1=0.7, lambda2=0.5" in run(tmp_path / "p.npz", "--lambda1", 0.7, "--solver", "irls").stdout
+
+
+def write_samples(folder: Path) -> tuple[Path, Path, llr.Problem]:
+    X_inlier, X_test, _ = llr.make_synthetic(3, 0, 12, 6, 2)
+    for name, X in (("a.csv", X_inlier), ("b.csv", X_test)):
+        np.savetxt(folder / name, X, delimiter=",", fmt="%.17g", header="u,v,w", comments="")
+    return folder / "a.csv", folder / "b.csv", llr.Problem.from_samples(X_inlier, X_test, 0.3, 0.2, 4, 1.5)
+
+
+def test_two_csv_files_and_a_W_to_judge(tmp_path: Path) -> None:
+    a, b, p = write_samples(tmp_path)
+    options = ("--inliers", a, "--test", b, "--lambda1", 0.3, "--lambda2", 0.2, "--neighbors", 4, "--sigma", 1.5)
+    s = llr.solve_exact(p)
+    np.save(tmp_path / "good.npy", s.W)
+    np.savez(tmp_path / "bad.npz", W=s.W + 0.01)
+    good = run(*options, "--W", tmp_path / "good.npy")
+    assert good.exit_code == 0, good.output
+    assert f"{s.objective:.10f}" in good.stdout
+    assert "good.npy: accepted" in good.stdout
+    bad = run(*options, "--W", tmp_path / "bad.npz", "--json", tmp_path / "r.json")
+    assert bad.exit_code == 1
+    assert "bad.npz: rejected" in bad.stdout
+    assert "NOT everything holds." in bad.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["holds"] is False
+
+
+def test_a_far_outlier_is_told_in_one_line(tmp_path: Path) -> None:
+    a, b, _ = write_samples(tmp_path)
+    b.write_text(b.read_text() + "1e5,1e5,1e5\n")
+    result = run("--inliers", a, "--test", b, "--solver", "irls")
+    assert result.exit_code == 0
+    assert "warning: 1 sample(s) lie so far away" in result.stderr
+    assert "(rows 20)" in result.stderr
+
+
+def test_the_tolerance_decides() -> None:
+    result = run(*SMALL, "--solver", "CLARABEL", "--tol", 1e-15)
+    assert result.exit_code == 1
+    assert "inaccurate" in result.stdout
+    assert "CLARABEL: CLARABEL said optimal; proven relative gap" in result.stdout
+
+
+def test_lambda2_zero_is_not_called_proved(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    llr.Problem.from_samples(X[:20], X[20:], lambda1=10.0, lambda2=0.0, sigma=10.0).save(tmp_path / "p.npz")
+    result = run(tmp_path / "p.npz", "--solver", "CLARABEL")
+    assert result.exit_code == 1
+    assert "uncertified" in result.stdout
+    assert "lambda2 = 0: there is no unconditional proof" in result.stdout
+
+
+# ---- each check can fail ------------------------------------------------------------------------------------
+
+
+def test_a_descent_that_rises_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rising(problem: llr.Problem, tol: float) -> Solution:
+        s = llr.solve_irls(problem, tol)
+        values = s.trace.smoothed_objective.copy()
+        values[-1] = values[0] * 1.01
+        columns = {f.name: getattr(s.trace, f.name) for f in dataclasses.fields(Trace)}
+        return dataclasses.replace(s, trace=Trace(**(columns | {"smoothed_objective": values})))
+
+    monkeypatch.setattr(module, "solve_irls", rising)
+    result = run(*SMALL)
+    assert result.exit_code == 1
+    assert "not monotone" in result.stdout
+
+
+def test_solvers_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong objective with a wrong bound beside it looks optimal alone, and is caught by the other solver."""
+
+    def wrong(problem: llr.Problem, tol: float) -> Solution:
+        s = llr.solve_irls(problem, tol)
+        shift = 1e-4 * s.objective
+        c = dataclasses.replace(s.certificate, primal=s.objective + shift, dual=s.certificate.dual + shift)
+        return dataclasses.replace(s, objective=s.objective + shift, certificate=c)
+
+    monkeypatch.setattr(module, "solve_irls", wrong)
+    result = run(*SMALL)
+    assert result.exit_code == 1
+    assert "CLARABEL and IRLS DISAGREE" in result.stdout
+
+
+def test_a_solver_that_fails_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(problem: llr.Problem, solver: str, tol: float) -> Solution:
+        raise SolverError(f"{solver} failed: it had a bad day")
+
+    monkeypatch.setattr(module, "solve_exact", failing)
+    result = run(*SMALL)
+    assert result.exit_code == 1
+    assert "CLARABEL: CLARABEL failed: it had a bad day" in result.stdout
+    assert "optimal" in result.stdout  # the other solver's row is still there
+
+
+# ---- bad input: exit 2, one line, nothing solved or written -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.npz"], "none.npz does not exist"),
+        (["--solver", "FOO"], "solver 'FOO' is not installed"),
+        (["--tol", "0"], "tol must be a finite number > 0, got 0.0"),
+        (["--tol", "x"], "'x' is not a valid float"),
+        (["--lambda1", "-1"], "lambda1 must be a finite number >= 0, got -1.0"),
+        (["--lambda1", "0", "--lambda2", "0"], "lambda1 and lambda2 are both 0"),
+        (
+            ["--neighbors", "99"],
+            "n_neighbors must be smaller than the number of pooled samples: got 99 for 93 rows",
+        ),
+        (["--sigma", "wide"], "a number > 0 or \"median\" is needed, got 'wide'"),
+        (["--sigma", "0"], "a number > 0 or \"median\" is needed, got '0'"),
+        (["--inliers", "a.csv"], "--inliers and --test go together"),
+        (["p.npz", "--neighbors", "3"], "p.npz holds samples and graph already"),
+        (
+            ["--inliers", "a.csv", "--test", "missing.csv"],
+            "missing.csv, line 3, column 2 ('v'): the cell is missing",
+        ),
+        (["--inliers", "a.csv", "--test", "narrow.csv"], "narrow.csv has 2: same features, same order"),
+        (["--W", "wrong.npy"], "W has shape (2, 2) but the problem needs (93, 10)"),
+        (["--W", "none.npy"], "none.npy does not exist"),
+        (["--size", "3"], "3 is not in the range x>=8"),
+        (["cut.npz"], "cut.npz is not a readable .npz file"),
+        (["--json", "no/such/folder.json"], "the folder of no/such/folder.json does not exist"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_samples(tmp_path)
+    random_problem(0).save("p.npz")
+    Path("cut.npz").write_bytes(Path("p.npz").read_bytes()[:200])
+    Path("missing.csv").write_text("u,v,w\n1,2,3\n4,,6\n")
+    Path("narrow.csv").write_text("u,v\n1,2\n")
+    np.save("wrong.npy", np.zeros((2, 2)))
+    before = sorted(f.name for f in tmp_path.iterdir())
+    output = [] if "--json" in arguments else ["--json", "out.json"]
+    result = run(*arguments, *output)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.stderr.split())
+    assert "solving" not in result.stderr
+    assert "Traceback" not in result.output
+    assert sorted(f.name for f in tmp_path.iterdir()) == before
+
+
+def test_help_teaches() -> None:
+    text = run("--help").output
+    for word in ("proven J* >=", "Exit 0", "--inliers", "--W", "--json", "Examples:"):
+        assert word in text
+    top = CliRunner().invoke(main, ["--help"]).output
+    assert "verify" in top
+    assert CliRunner().invoke(main, ["--version"]).exit_code == 0
