@@ -1,0 +1,22 @@
+"""scikit-learn's own checks, run on the detectors as they are."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from llr_cvx.detector import LLRDetector
+
+NEEDS_Y = "fits without y, and the known inliers are what this method starts from: fit says so and refuses"
+STRANGE_Y = "labels rows 1 and 2, which says neither 'known inlier' nor 'unlabelled': refused, not guessed"
+EXPECTED = {
+    "check_outliers_fit_predict": NEEDS_Y,
+    "check_outliers_train": NEEDS_Y,
+    "check_estimators_dtypes": STRANGE_Y,
+    "check_classifier_data_not_an_array": STRANGE_Y,
+    "check_fit2d_1feature": STRANGE_Y,
+}
+
+
+@parametrize_with_checks([LLRDetector()], expected_failed_checks=lambda estimator: EXPECTED)
+def test_estimator_checks(estimator, check):
+    check(estimator)
