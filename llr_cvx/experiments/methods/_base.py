@@ -1,0 +1,97 @@
+"""The common face of every method: scores in, higher is more normal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from llr_cvx import _validation as check
+from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx.experiments.protocol import Protocol
+
+
+class Outcome(NamedTuple):
+    """Scores of the test rows, and what is worth recording about the fit."""
+
+    scores: FloatArray
+    info: dict[str, float | str]
+
+
+Fit = Callable[[FloatArray, FloatArray, Protocol, np.random.Generator], Outcome]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the registry.
+
+    Attributes
+    ----------
+    key, label : str
+        Name in the code and name in the tables.
+    inlier_based, nonlinear, selects_features, ratio_based, convex : bool
+        The properties of Table 1, and whether the fit is a convex problem.
+    parameters : str
+        How its parameters are chosen, and on whose authority.
+    fit : callable or None
+        None for a method that is listed but not run; `why_not` then says why.
+    """
+
+    key: str
+    label: str
+    parameters: str
+    inlier_based: bool = False
+    nonlinear: bool = False
+    selects_features: bool = False
+    ratio_based: bool = False
+    convex: bool = False
+    fit: Fit | None = field(default=None, repr=False)
+    why_not: str = ""
+
+    def score(
+        self,
+        X_inlier: FloatArray,
+        X_test: FloatArray,
+        random_state: int | np.random.Generator = 0,
+        protocol: Protocol | None = None,
+    ) -> FloatArray:
+        """One score for each row of X_test; higher is more normal."""
+        return self.run(X_inlier, X_test, random_state, protocol).scores
+
+    def run(
+        self,
+        X_inlier: FloatArray,
+        X_test: FloatArray,
+        random_state: int | np.random.Generator = 0,
+        protocol: Protocol | None = None,
+    ) -> Outcome:
+        """`score` together with what the fit has to report (for LLR, its proven gap)."""
+        if self.fit is None:
+            raise NotImplementedError(f"{self.label} is not run: {self.why_not}")
+        inlier, test = check.samples(X_inlier, "X_inlier"), check.samples(X_test, "X_test")
+        if inlier.shape[1] != test.shape[1]:
+            raise ValueError(f"X_inlier has {inlier.shape[1]} columns but X_test has {test.shape[1]}")
+        return self.fit(inlier, test, protocol or Protocol(), np.random.default_rng(random_state))
+
+
+def pool(X_inlier: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Pooled rows and y: +1 for the inliers, which come first, -1 for the test rows."""
+    return np.vstack([X_inlier, X_test]), np.repeat([1.0, -1.0], [len(X_inlier), len(X_test)])
+
+
+def folds(n: int, k: int, rng: np.random.Generator) -> IntArray:
+    """A random fold number 0..k-1 for each of n rows, the folds as equal as they can be."""
+    return np.asarray(rng.permutation(np.arange(n) % k))
+
+
+def gaussian(X: FloatArray, centers: FloatArray, width: float) -> FloatArray:
+    """K(x, c) = exp(-||x - c||^2 / (2 width^2)) for every row x and centre c."""
+    return np.exp(squared_distances(X, centers) * (-0.5 / width**2))
+
+
+def squared_distances(X: FloatArray, centers: FloatArray) -> FloatArray:
+    """||x - c||^2, exactly 0 for equal rows."""
+    return np.asarray(cdist(X, centers, "sqeuclidean"))

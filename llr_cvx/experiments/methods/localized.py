@@ -1,0 +1,50 @@
+"""LLR itself, and the max-norm test that it becomes as lambda1 -> 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llr_cvx._validation import FloatArray
+from llr_cvx.exact import solve_exact
+from llr_cvx.experiments.methods._base import Outcome
+from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.irls import solve_irls
+from llr_cvx.problem import Problem
+from llr_cvx.solution import Solution
+
+
+def llr(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
+    """log r of each test row, Eq. (4), at the optimum of Eq. (5), with the gap that proves it."""
+    return _outcome(solve_irls(llr_problem(X_inlier, X_test, protocol), tol=protocol.tol), len(X_inlier))
+
+
+def llr_exact(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
+    """The same by the exact model and a conic solver: slow, and only run as a check on `llr`."""
+    return _outcome(solve_exact(llr_problem(X_inlier, X_test, protocol), tol=protocol.tol), len(X_inlier))
+
+
+def _outcome(solution: Solution, n_inlier: int) -> Outcome:
+    info: dict[str, float | str] = {
+        "gap": solution.certificate.relative_gap,
+        "objective": solution.objective,
+        "dual": solution.certificate.dual,
+        "n_iter": float(solution.n_iter),
+    }
+    if solution.status != "optimal":
+        info["failed"] = f"{solution.status}: {solution.message}"
+    return Outcome(solution.log_ratio[n_inlier:], info)
+
+
+def llr_problem(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) -> Problem:
+    """Eq. (5) for the samples of one trial under a protocol."""
+    width = protocol.graph_width(np.vstack([X_inlier, X_test]))
+    if protocol.intercept:  # a constant feature leaves all distances, and so the graph, as they are
+        X_inlier, X_test = (np.column_stack([X, np.ones(len(X))]) for X in (X_inlier, X_test))
+    return Problem.from_samples(
+        X_inlier, X_test, protocol.lambda1, protocol.lambda2, protocol.n_neighbors, sigma=width
+    )
+
+
+def max_norm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
+    """-||x||_inf: at lambda1 = 0 the LLR score falls strictly with it, and depends on nothing else."""
+    return Outcome(-np.abs(X_test).max(axis=1), {})

@@ -1,0 +1,130 @@
+"""What the paper leaves open, in one frozen record that makes the numbers and is printed beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from llr_cvx import _validation as check
+from llr_cvx._validation import FloatArray
+
+SCALINGS = {
+    "none": "features as they come",
+    "minmax": "each feature to [0, 1] over the pooled samples of the trial",
+    "symmetric": "each feature to [-1, 1] over the pooled samples of the trial",
+    "standard": "each feature to mean 0 and variance 1 over the pooled samples of the trial",
+}
+ROLES = {
+    "negative": "two-class sets: the inliers are the class that benchmark collections label -1",
+    "positive": "two-class sets: the inliers are the class that benchmark collections label +1",
+    "majority": "two-class sets: the inliers are the larger class",
+}
+WIDTHS = {
+    "median": "median of the positive K-nearest-neighbour distances",
+    "pairwise": "median of all positive pairwise distances",
+}
+L1_RULES = {
+    "cv": "lambda of l1-LR by 5-fold deviance",
+    "fixed": "lambda of l1-LR = 0.1 lambda_max, where lambda_max is the smallest that gives w = 0",
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Every choice that turns a data set into a number.
+
+    Parameters
+    ----------
+    scaling : {"none", "minmax", "symmetric", "standard"}
+    inliers : {"negative", "positive", "majority"}
+        Which class of a two-class set plays the inliers.
+    vehicle_outlier : str
+        The class of Vehicle that is "class 1", the outliers; Glass has numbered classes and needs no choice.
+    n_neighbors : int
+        K of the similarity graph.
+    sigma : {"median", "pairwise"}
+        Width of the similarity graph.
+    intercept : bool
+        For LLR a constant feature, penalised like every other; for l1-LR an unpenalised constant.
+    l1_lambda : {"cv", "fixed"}
+        How l1-LR gets its lambda.
+    lambda1, lambda2 : float
+        The paper's 0.1 and 1.
+    tol : float
+        Relative gap that LLR must prove.
+    n_outliers : int
+        Outliers in each test set.
+
+    Examples
+    --------
+    >>> Protocol(scaling="standard").fingerprint() == Protocol(scaling="standard").fingerprint()
+    True
+    """
+
+    scaling: str = "minmax"
+    inliers: str = "negative"
+    vehicle_outlier: str = "bus"
+    n_neighbors: int = 5
+    sigma: str = "median"
+    intercept: bool = False
+    l1_lambda: str = "cv"
+    lambda1: float = 0.1
+    lambda2: float = 1.0
+    tol: float = 1e-4
+    n_outliers: int = 10
+
+    def __post_init__(self) -> None:
+        for name, known in (("scaling", SCALINGS), ("inliers", ROLES), ("sigma", WIDTHS), ("l1_lambda", L1_RULES)):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        check.whole_number(self.n_neighbors, "n_neighbors")
+        check.whole_number(self.n_outliers, "n_outliers")
+        check.real_number(self.tol, "tol", strict=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All choices by name."""
+        return asdict(self)
+
+    def fingerprint(self) -> str:
+        """A short hash of all choices."""
+        return fingerprint(self.as_dict())
+
+    def scale(self, X_inlier: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both samples on the common scale of their pooled rows; constant features become 0."""
+        if self.scaling == "none":
+            return X_inlier, X_test
+        pooled = np.vstack([X_inlier, X_test])
+        if self.scaling == "standard":
+            centre, spread = pooled.mean(axis=0), pooled.std(axis=0)
+        else:
+            low, high = pooled.min(axis=0), pooled.max(axis=0)
+            centre, spread = (low, high - low) if self.scaling == "minmax" else ((low + high) / 2, (high - low) / 2)
+        spread = np.where(np.ptp(pooled, axis=0) > 0, spread, np.inf)
+        return (X_inlier - centre) / spread, (X_test - centre) / spread
+
+    def graph_width(self, X: FloatArray) -> float | Literal["median"]:
+        """The `sigma` argument of `Problem.from_samples` for the pooled rows X."""
+        return "median" if self.sigma == "median" else median_distance(X)
+
+
+def median_distance(X: FloatArray) -> float:
+    """Median of the positive pairwise distances; 1 if all rows are equal.
+
+    >>> median_distance(np.array([[0.0], [0.0], [1.0], [3.0]]))
+    2.0
+    """
+    distance = pdist(X)
+    positive = distance[distance > 0]
+    return float(np.median(positive)) if positive.size else 1.0
+
+
+def fingerprint(value: Any) -> str:
+    """Twelve hex digits of the SHA-256 of the canonical JSON of `value`."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

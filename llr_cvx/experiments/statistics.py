@@ -1,0 +1,116 @@
+"""From stored trials to means, deviations and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from llr_cvx._validation import FloatArray
+from llr_cvx.experiments.store import Record
+
+#: Level of the t-test behind the bold figures.
+LEVEL = 0.05
+
+
+class Summary(NamedTuple):
+    """Mean and standard deviation of the AUC over the `n` trials that gave one."""
+
+    mean: float
+    sd: float
+    n: int
+
+
+class Failure(NamedTuple):
+    """A trial in which a method gave no AUC, or LLR did not prove its gap."""
+
+    cell: str
+    trial: int
+    label: str
+    reason: str
+
+
+def table(records: Iterable[Record], cell: str) -> dict[str, FloatArray]:
+    """AUC of each label over the trials of a cell, in the order of the trials; nan where a method failed."""
+    rows = sorted((r for r in records if r["cell"] == cell), key=lambda r: int(r["trial"]))
+    labels = list(rows[0]["results"]) if rows else []
+    return {x: np.array([row["results"][x].get("auc", np.nan) for row in rows], dtype=float) for x in labels}
+
+
+def summarize(aucs: FloatArray) -> Summary:
+    """Mean and sample standard deviation; nan without a trial, sd 0 for a single one.
+
+    >>> summarize(np.array([0.5, 0.7, np.nan]))
+    Summary(mean=0.6, sd=0.1414..., n=2)
+    """
+    found = aucs[np.isfinite(aucs)]
+    if not found.size:
+        return Summary(float("nan"), float("nan"), 0)
+    sd = float(found.std(ddof=1)) if found.size > 1 else 0.0
+    return Summary(float(found.mean()), sd, int(found.size))
+
+
+def comparable(aucs: Mapping[str, FloatArray], level: float = LEVEL) -> set[str]:
+    """The label with the highest mean, and all that a paired t-test at `level` does not tell from it.
+
+    Paired, because all methods see the same draws.
+    """
+    means = {label: summarize(values).mean for label, values in aucs.items()}
+    known = {label: mean for label, mean in means.items() if np.isfinite(mean)}
+    if not known:
+        return set()
+    best = max(known, key=lambda label: known[label])
+    return {best} | {x for x in known if x != best and not _differs(aucs[best], aucs[x], level)}
+
+
+def _differs(a: FloatArray, b: FloatArray, level: float) -> bool:
+    difference = (a - b)[np.isfinite(a - b)]
+    if difference.size < 2:
+        return False
+    if np.ptp(difference) == 0:
+        return bool(difference[0] != 0)
+    return bool(stats.ttest_1samp(difference, 0.0).pvalue < level)
+
+
+def failures(records: Iterable[Record]) -> list[Failure]:
+    """Everything that went wrong, trial by trial."""
+    return [
+        Failure(record["cell"], record["trial"], label, result["failed"])
+        for record in records
+        for label, result in record["results"].items()
+        if "failed" in result
+    ]
+
+
+def worst_gap(records: Iterable[Record], label: str = "llr") -> tuple[float, int]:
+    """The largest proven relative gap of LLR and the number of trials it is the largest of."""
+    gaps = [r["results"][label]["gap"] for r in records if "gap" in r["results"].get(label, {})]
+    return (max(gaps), len(gaps)) if gaps else (float("nan"), 0)
+
+
+def core_seconds(records: Sequence[Record]) -> dict[str, float]:
+    """Processor time of each method, summed over trials."""
+    total: dict[str, float] = {}
+    for record in records:
+        for label, result in record["results"].items():
+            total[label] = total.get(label, 0.0) + float(result["seconds"])
+    return total
+
+
+def flat(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """One row for each trial and method: what the trial files hold."""
+    return [
+        {
+            "cell": record["cell"],
+            "trial": record["trial"],
+            "method": label,
+            "auc": result.get("auc", ""),
+            "gap": result.get("gap", ""),
+            "seconds": result["seconds"],
+            "failed": result.get("failed", ""),
+        }
+        for record in records
+        for label, result in record["results"].items()
+    ]

@@ -1,0 +1,146 @@
+"""One trial: a seed becomes samples, the samples become scores, the scores an AUC and a record."""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from llr_cvx._validation import FloatArray
+from llr_cvx.datasets import make_synthetic
+from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
+from llr_cvx.experiments.methods import EXACT, METHODS
+from llr_cvx.experiments.protocol import Protocol
+
+Draw = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method under a protocol, with the name it has in the record."""
+
+    label: str
+    method: str
+    protocol: Protocol
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial to be done.
+
+    Attributes
+    ----------
+    experiment : str
+    cell : str
+        The cell of the table it belongs to; with `trial` the key under which it is stored.
+    source : str
+        A benchmark set, or "synthetic d=10": with experiment and trial it fixes the draw.
+    trial, seed : int
+    protocol : Protocol
+        Class roles and scaling of the draw.
+    runs : tuple of Run
+    """
+
+    experiment: str
+    cell: str
+    source: str
+    trial: int
+    seed: int
+    protocol: Protocol
+    runs: tuple[Run, ...]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What it is stored under."""
+        return self.cell, self.trial
+
+
+def generator(seed: int, *words: str | int) -> np.random.Generator:
+    """A random stream of its own for each sequence of words, whoever asks for it and in whatever order.
+
+    >>> generator(0, "table2", "Heart", 3).integers(100) == generator(0, "table2", "Heart", 3).integers(100)
+    np.True_
+    """
+    key = [word if isinstance(word, int) else zlib.crc32(word.encode()) for word in words]
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(key)))
+
+
+def draw(task: Task) -> Draw:
+    """The samples of a trial: (X_inlier, X_test, is_outlier), scaled as the protocol says."""
+    rng = generator(task.seed, task.experiment, task.source, task.trial)
+    if task.source in BENCHMARKS:
+        X_inlier, X_test, is_outlier = draw_benchmark(task.source, task.protocol, rng)
+    else:
+        X_inlier, X_test, is_outlier = make_synthetic(synthetic_dimension(task.source), rng)
+    return (*task.protocol.scale(X_inlier, X_test), is_outlier)
+
+
+def synthetic_source(d: int) -> str:
+    """The `source` of the synthetic data with d features."""
+    return f"synthetic d={d}"
+
+
+def synthetic_dimension(source: str) -> int:
+    """The d of a synthetic source."""
+    name, _, d = source.partition("=")
+    if name != "synthetic d" or not d.isdigit():
+        raise ValueError(f"source must be a benchmark set or 'synthetic d=<number>', got {source!r}")
+    return int(d)
+
+
+def draw_benchmark(name: str, protocol: Protocol, rng: np.random.Generator) -> Draw:
+    """Sec. 4.2: half of the inliers as model samples; the other half and 10 outliers as test samples."""
+    data = load_benchmark(name)
+    outlier = data.labels == data.outlier_class(protocol.inliers, protocol.vehicle_outlier)
+    inliers = rng.permutation(np.flatnonzero(~outlier))
+    outliers = rng.permutation(np.flatnonzero(outlier))[: protocol.n_outliers]
+    half = len(inliers) // 2
+    test = np.concatenate([inliers[half:], outliers])
+    return data.X[inliers[:half]], data.X[test], np.arange(len(test)) >= len(test) - len(outliers)
+
+
+def auc(scores: FloatArray, is_outlier: NDArray[np.bool_]) -> float:
+    """Probability that a test inlier scores above an outlier, ties counting one half.
+
+    >>> auc(np.array([3.0, 2.0, 1.0]), np.array([False, False, True]))
+    1.0
+    """
+    return float(roc_auc_score(~is_outlier, scores))
+
+
+def run_trial(task: Task) -> dict[str, Any]:
+    """The record of one trial; a method that fails leaves its error in it, never a gap.
+
+    One BLAS thread: the numbers then do not depend on how many trials run side by side.
+    """
+    with threadpool_limits(1):
+        samples = draw(task)
+        results = {run.label: _run(run, task, samples) for run in task.runs}
+    return {"cell": task.cell, "trial": task.trial, "results": results}
+
+
+def _run(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
+    X_inlier, X_test, is_outlier = samples
+    rng = generator(task.seed, task.experiment, task.source, task.trial, run.method)
+    start = time.thread_time()  # processor time: what else the machine does is not the method's share
+    result: dict[str, Any] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            method = EXACT if run.method == EXACT.key else METHODS[run.method]
+            outcome = method.run(X_inlier, X_test, rng, run.protocol)
+            if not np.isfinite(outcome.scores).all():
+                raise FloatingPointError("non-finite scores")
+            result = {"auc": auc(outcome.scores, is_outlier), **outcome.info}
+        except Exception as error:  # recorded and listed in the report: a failed trial is a result
+            result = {"failed": f"{type(error).__name__}: {error}"}
+    result["seconds"] = round(time.thread_time() - start, 4)
+    notes = sorted({f"{w.category.__name__}: {' '.join(str(w.message).split())[:120]}" for w in caught})
+    return result | ({"notes": notes} if notes else {})
