@@ -35,6 +35,8 @@ from llr_cvx.smoothing import Smoothed, row_dot, smoothed, smoothed_objective
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
 SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
+FINISH_BELOW = 1e-5  # tolerances from here on make the exact finish worth its price
+SETTLED = 3.0  # epsilon shrinks once the gap is at most this multiple of J_epsilon - J
 
 
 class Step(NamedTuple):
@@ -175,7 +177,8 @@ def minimise(
     duals = Duals(at.d_hat, at.w_hat)
     best = Best(problem, W)
     rows: list[tuple[float, float, float, float, float]] = []
-    cg_rtol, held, tried = 1e-2, 0, 1e-2
+    cg_rtol, held, spent = 1e-2, 0, 0
+    next_finish = 2e-4 if tol <= FINISH_BELOW else 0.0
     status = "iteration_limit"
 
     def record(W: FloatArray, objective: float, value: float, epsilon: float) -> None:
@@ -190,9 +193,9 @@ def minimise(
         best.bound(at.alpha, problem.radii[:, None] * duals.u)
         record(W, at.objective, at.value, at.epsilon)
         gap = best.relative_gap
-        if gap <= max(tol, tried):
-            tried = 0.1 * gap
-            if _finish(problem, W, duals, best, tol):
+        if gap <= max(tol, next_finish) and tol <= FINISH_BELOW:
+            next_finish = 0.1 * gap
+            if _finish(problem, W, duals, best, tol, budget=max(200, 3 * spent)):
                 record(best.W, best.objective, best.objective, 0.0)
                 status = "optimal"
                 break
@@ -203,7 +206,7 @@ def minimise(
             status = "time_limit"
             break
 
-        if best.objective - best.dual <= 10.0 * (at.value - at.objective) or held > 3:
+        if best.objective - best.dual <= SETTLED * (at.value - at.objective) or held > 3:
             epsilon, cg_rtol, held = epsilon * SHRINK, 1e-2, 0
             if epsilon < floor:
                 status = "inaccurate"
@@ -212,7 +215,8 @@ def minimise(
         else:
             cg_rtol, held = max(0.1 * cg_rtol, 1e-9), held + 1
         stiff = components(problem, row_dot(at.d_hat, at.d_hat) < 0.8)
-        dW, duals, _ = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=200)
+        dW, duals, n_cg = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=2000)
+        spent += n_cg
         W, at = _line_search(problem, at, dW)
 
     return Run(best, status, Trace(*(np.array(column) for column in zip(*rows, strict=True))))
@@ -251,9 +255,9 @@ def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatA
     return at.W, at
 
 
-def _finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: float) -> bool:
+def _finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: float, budget: int) -> bool:
     """Newton on the face read off (W, duals); True if its exactly sparse, exactly fused W is proved optimal to tol."""
-    face = descend(identify(problem, W, duals))
+    face = descend(identify(problem, W, duals), budget)
     W_face = face.W
     objective = problem.objective(W_face)
     if not objective <= best.objective * (1.0 + tol):
