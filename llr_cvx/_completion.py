@@ -5,8 +5,9 @@ it has to carry the differences of the v_i, so that at every sample of the clust
 
     v_ik = -2 lambda2 ||w||_1 sign(w_k)  on the support,      |v_ik| <= 2 lambda2 ||w||_1  off it,
 
-and ||U_e|| <= lambda1 omega_e. These are two convex sets, flows and balls. Projecting onto the first is one Laplacian
-system, onto the second a scaling; Douglas-Rachford iterations find a common point, where there is one, in a few rounds.
+and ||U_e|| <= lambda1 omega_e. These are two convex sets, flows and balls. Projecting onto the first is one
+Laplacian system, onto the second a scaling; Douglas-Rachford iterations find a common point, where there is one,
+in a few rounds.
 """
 
 from __future__ import annotations

@@ -145,12 +145,14 @@ def certificate(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) 
     if problem.lambda2 > 0:
         return Certificate(primal, dual_objective(problem, a, u), a, u, problem.y)
     bounded = max(lower_bound(problem, a, u, W), 0.0)
-    return Certificate(primal, 0.0, np.zeros_like(a), np.zeros_like(u), problem.y, bounded, trust_radius(W))
+    radius = trust_radius(problem, W)
+    return Certificate(primal, 0.0, np.zeros_like(a), np.zeros_like(u), problem.y, bounded, radius)
 
 
-def trust_radius(W: FloatArray) -> float:
-    """R for lambda2 = 0: ten times the largest ||w_i||_1, so that W lies well inside."""
-    return 10.0 * float(np.abs(W).sum(axis=1).max())
+def trust_radius(problem: Problem, W: FloatArray) -> float:
+    """R for lambda2 = 0: ten times the largest ||w_i||_1, so that W lies well inside, and never near 0."""
+    least = 1.0 / (float(np.abs(problem.X).max()) or 1.0)
+    return 10.0 * max(float(np.abs(W).sum(axis=1).max()), least)
 
 
 def lower_bound(problem: Problem, alpha: FloatArray, U: FloatArray, W: FloatArray) -> float:
@@ -158,7 +160,7 @@ def lower_bound(problem: Problem, alpha: FloatArray, U: FloatArray, W: FloatArra
     if problem.lambda2 > 0:
         return dual_objective(problem, alpha, U)
     v_max = np.abs(problem.dual_vectors(alpha, U)).max(axis=1)
-    return float(entropy(alpha).sum() - trust_radius(W) * v_max.sum())
+    return float(entropy(alpha).sum() - trust_radius(problem, W) * v_max.sum())
 
 
 def score_interval(alpha: FloatArray, y: FloatArray, excess: float) -> tuple[FloatArray, FloatArray]:

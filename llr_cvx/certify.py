@@ -1,7 +1,7 @@
 """A certificate for a W of unknown origin.
 
-Any feasible dual point gives a valid bound; a tight one has to be found. The directions d_e / ||d_e|| of W itself are
-useless on edges that fuse, so the fast solver is started from W and its best dual point is taken. Nothing
+Any feasible dual point gives a valid bound; a tight one has to be found. The directions d_e / ||d_e|| of W itself
+are useless on edges that fuse, so the fast solver is started from W and its best dual point is taken. Nothing
 has to be believed for that: D is evaluated from (alpha, U) alone.
 """
 

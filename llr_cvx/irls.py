@@ -1,7 +1,7 @@
 """The fast solver: iteratively reweighted least squares with a primal-dual Newton step and a proof.
 
-Each iteration is a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are those of the
-current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Three things are added.
+Each iteration is a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are those of
+the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Three things are added.
 
 * The dual unknowns are updated beside W (see `llr_cvx._system`), which turns the slow tail into Newton's method.
 * epsilon shrinks only when the duality gap is down to what the smoothing itself costs, so that
@@ -64,13 +64,22 @@ class Best:
 
     @property
     def relative_gap(self) -> float:
+        """(objective - dual) / objective."""
         return (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
 
     def primal(self, W: FloatArray, objective: float) -> None:
+        """Keep W if it is better."""
         if objective < self.objective:
-            self.W, self.objective = W, objective
+            self.adopt(W, objective)
+
+    def adopt(self, W: FloatArray, objective: float) -> None:
+        """Keep W; for lambda2 = 0 the bound holds up to a radius that grows with W, so it is taken anew."""
+        self.W, self.objective = W, objective
+        if self.problem.lambda2 == 0 and self.alpha.size:
+            self.dual = lower_bound(self.problem, self.alpha, self.U, W)
 
     def bound(self, alpha: FloatArray, U: FloatArray) -> None:
+        """Keep the dual point if it proves more."""
         value = lower_bound(self.problem, alpha, U, self.W)
         if value > self.dual:
             self.alpha, self.U, self.dual = alpha, U, value
@@ -102,7 +111,7 @@ def solve_irls(
     problem : Problem
     tol : float
         Relative duality gap to prove; 1e-12 is within reach. W is then exactly sparse and exactly fused
-        (`Solution.support`, `Solution.clusters`) whenever the final Newton phase succeeds, as it does for small tol.
+        (`Solution.support`, `Solution.clusters`) whenever the final Newton phase succeeds, as for small tol.
     W0 : array-like of shape (N, d), optional
         Where to start, for example a solution for nearby lambdas.
     max_iter : int
@@ -256,7 +265,7 @@ def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatA
 
 
 def _finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: float, budget: int) -> bool:
-    """Newton on the face read off (W, duals); True if its exactly sparse, exactly fused W is proved optimal to tol."""
+    """Newton on the face read off (W, duals); True if its exactly sparse and fused W is proved optimal to tol."""
     face = descend(identify(problem, W, duals), budget)
     W_face = face.W
     objective = problem.objective(W_face)
@@ -267,13 +276,14 @@ def _finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: floa
     best.bound(alpha, U)
     proved = objective - best.dual <= tol * objective
     if proved or objective < best.objective:
-        best.W, best.objective = W_face, objective
+        best.adopt(W_face, objective)
     return proved
 
 
 def _print_step(step: Step) -> None:
     gap = (step.objective - step.dual) / step.objective if step.objective else 0.0
     print(
-        f"{step.iteration:4d}  J {step.objective:.10g}  gap {gap:.1e}  epsilon {step.epsilon:.1e}  {step.seconds:.2f} s",
+        f"{step.iteration:4d}  J {step.objective:.10g}  gap {gap:.1e}  epsilon {step.epsilon:.1e}  "
+        f"{step.seconds:.2f} s",
         file=sys.stderr,
     )

@@ -161,7 +161,8 @@ class Problem:
         """For one value an edge: its sum over the edges at each sample."""
         N = self.shape[0]
         i, j = self.edges.T
-        return np.bincount(i, values, minlength=N) + np.bincount(j, values, minlength=N)
+        total = np.bincount(i, values, minlength=N) + np.bincount(j, values, minlength=N)
+        return total.astype(np.float64)
 
     def scores(self, W: ArrayLike) -> FloatArray:
         """w_i . x_i for each pooled row."""

@@ -92,3 +92,13 @@ def test_lambda2_zero_proves_what_it_can_and_says_why() -> None:
     assert c.bounded_dual is not None
     assert c.bounded_dual <= c.primal
     assert "lambda2 = 0: an unconditional bound needs v_i = 0" in str(c)
+
+
+def test_lambda2_zero_is_solved_by_both_solvers_alike() -> None:
+    """The bound for lambda2 = 0 holds up to a radius that grows with W: one taken at W = 0 must not be kept."""
+    X_inlier, X_test, _ = llr.make_synthetic(4, 0, 30, 15, 2)
+    p = llr.Problem.from_samples(X_inlier, X_test, lambda1=0.3, lambda2=0.0)
+    a, b = llr.solve_exact(p), llr.solve_irls(p)
+    assert a.status == b.status == "uncertified"
+    assert a.objective == pytest.approx(b.objective, rel=1e-6)
+    assert b.certificate.bounded_relative_gap <= 1e-6
