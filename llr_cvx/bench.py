@@ -1,0 +1,268 @@
+"""Measuring: seconds until a relative gap is *proved*, whatever a solver says of itself, on the same instances.
+
+* The fast solver proves the gap as it runs: that time is its own. The median of several runs counts, each on a
+  fresh copy of the problem, so that nothing is left over from the run before.
+* A conic solver is run with tolerances from loose to tight. Each answer is certified after the clock has stopped,
+  by its own multipliers or by a dual point searched for from W, whichever proves more. For each gap the cheapest
+  setting counts that reaches it. Time to compile the model is counted, once, and kept apart too.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from llr_cvx._resources import blas_threads, peak_memory
+from llr_cvx.certify import certify
+from llr_cvx.datasets import make_synthetic
+from llr_cvx.exact import formulate, solve_exact
+from llr_cvx.irls import solve_irls
+from llr_cvx.problem import Problem
+from llr_cvx.solution import ConvergenceWarning, Solution, SolverError
+
+#: Repeating a run stops, after at least one, when this many seconds are spent.
+REPEAT_SECONDS = 20.0
+
+#: For each conic solver: its tolerances from loose to tight, and the options that one of them stands for.
+TOLERANCES: dict[str, tuple[tuple[float, ...], Callable[[float], dict[str, Any]]]] = {
+    "CLARABEL": ((1e-4, 1e-8, 1e-11), lambda t: {"tol_gap_abs": t, "tol_gap_rel": t, "tol_feas": t}),
+    "SCS": (tuple(10.0**-k for k in range(3, 10)), lambda t: {"eps_abs": t, "eps_rel": t}),
+}
+
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement.
+
+    Attributes
+    ----------
+    part : str
+        "race", "size", "dim", "path", "coupled" or "large".
+    solver : str
+        "IRLS", "CLARABEL", "SCS"; for a path "IRLS path" and "IRLS cold".
+    N, d, lambda1, lambda2, seed
+        The instance: the paper's synthetic data in N rows and d columns.
+    gap, reached : float
+        The relative gap asked for, and the one proved.
+    seconds, compile_seconds : float
+        Time to the gap, and the part of it spent on compiling the model; NaN if the gap was not reached.
+    setting : str
+        The solver's tolerance that was the cheapest to reach the gap (or came closest to it), or a remark.
+    runs : int
+        `seconds` is the median of so many.
+    points : int
+        Problems solved in that time.
+    fused_share : float
+        Share of the edges along which rows of W are exactly equal.
+    peak_bytes : int or None
+        Largest memory of a process that did this and nothing else.
+    """
+
+    part: str
+    solver: str
+    N: int
+    d: int
+    lambda1: float
+    lambda2: float
+    seed: int
+    gap: float
+    seconds: float
+    reached: float
+    compile_seconds: float = 0.0
+    setting: str = ""
+    runs: int = 1
+    points: int = 1
+    fused_share: float = math.nan
+    peak_bytes: int | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the gap asked for is proved."""
+        return self.reached <= self.gap
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is the same for every solver.
+
+    Attributes
+    ----------
+    threads : int
+        Of BLAS (see `llr_cvx._resources.blas_threads`), and of Clarabel's own factorisation.
+    runs : int
+        Of the fast solver, to take the median of.
+    time_limit : float
+        Seconds for one run of a conic solver.
+    clock : callable
+        `time.perf_counter`, or `time.process_time` on a machine that is busy with other things.
+    """
+
+    threads: int = 1
+    runs: int = 5
+    time_limit: float = 600.0
+    clock: Callable[[], float] = time.perf_counter
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of a conic solver: its tolerance, what it took and what could be proved of its W.
+
+    `solved` is the solver's own word: False if it gave up before its tolerance, on iterations, time or progress.
+    """
+
+    setting: str
+    seconds: float
+    reached: float
+    solved: bool = True
+
+
+def instance(N: int, d: int, seed: int, lambda1: float = 0.1, lambda2: float = 1.0) -> Problem:
+    """The paper's synthetic data, known inliers : test inliers : outliers = 200 : 100 : 10, scaled to N rows.
+
+    >>> instance(310, 10, seed=0)
+    Problem(N=310, d=10, edges=1204, lambda1=0.1, lambda2=1)
+    """
+    n_outlier, n_test_inlier = max(1, round(N * 10 / 310)), round(N * 100 / 310)
+    X_inlier, X_test, _ = make_synthetic(d, seed, N - n_test_inlier - n_outlier, n_test_inlier, n_outlier)
+    return Problem.from_samples(X_inlier, X_test, lambda1, lambda2)
+
+
+# ---- the fast solver --------------------------------------------------------------------------------------
+
+
+def measure_irls(
+    part: str, problem: Problem, gap: float, seed: int, rules: Rules, progress: bool = False
+) -> Record:
+    """The median time of `solve_irls` to a gap; fewer runs if they are long."""
+    seconds: list[float] = []
+    while len(seconds) < rules.runs and sum(seconds) < REPEAT_SECONDS:
+        fresh = copy.copy(problem)
+        began = rules.clock()
+        with _quietly():
+            s = solve_irls(fresh, gap, progress=progress)
+        seconds.append(rules.clock() - began)
+    reached = s.certificate.relative_gap
+    return Record(
+        *(part, "IRLS", *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
+        seconds=statistics.median(seconds) if reached <= gap else math.nan,
+        reached=reached,
+        setting=f"median of {len(seconds)}",
+        runs=len(seconds),
+        fused_share=fused_share(s),
+    )
+
+
+def fused_share(s: Solution) -> float:
+    """Share of the edges (of weight > 0) along which rows of W are exactly equal."""
+    i, j = s.problem.edges[s.problem.radii > 0].T
+    return float(np.mean(np.all(s.W[i] == s.W[j], axis=1))) if len(i) else math.nan
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """A gap that is missed goes into the record, not into a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+# ---- conic solvers ----------------------------------------------------------------------------------------
+
+
+def attempts(problem: Problem, solver: str, target: float, rules: Rules, tell: Tell) -> tuple[float, list[Attempt]]:
+    """Seconds to compile the model, and runs from the loosest tolerance on, until `target` is proved.
+
+    A solver that gives up on one tolerance is not asked for a tighter one.
+    """
+    tolerances, options = TOLERANCES[solver]
+    limits = {"time_limit": rules.time_limit, "max_threads": rules.threads}
+    if solver == "SCS":
+        limits = {"time_limit_secs": rules.time_limit}
+    own = copy.copy(problem)
+    began = rules.clock()
+    own.shared["formulation"] = formulate(own)
+    own.shared["formulation"][0].get_problem_data(solver)
+    compile_seconds = rules.clock() - began
+    done: list[Attempt] = []
+    for tolerance in tolerances:
+        tell(f"{solver} with tolerance {tolerance:.0e}, N = {own.shape[0]}, d = {own.shape[1]} ...")
+        done.append(attempt(own, solver, f"{tolerance:.0e}", target, options(tolerance) | limits, rules.clock))
+        tell(f"{solver}: gap {done[-1].reached:.1e} proved after {done[-1].seconds:.2f} s")
+        if done[-1].reached <= target or not done[-1].solved:
+            break
+    return compile_seconds, done
+
+
+def attempt(
+    problem: Problem, solver: str, setting: str, target: float, options: dict[str, Any], clock: Callable[[], float]
+) -> Attempt:
+    """One run on a compiled model, certified after the clock has stopped."""
+    began = clock()
+    try:
+        # With this tol the multipliers are taken as they come: no time goes into the search for better ones.
+        # Without warm_start=False, CVXPY would start from the answer to the looser tolerance.
+        s = solve_exact(problem, solver, tol=sys.float_info.max, warm_start=False, **options)
+    except SolverError:
+        return Attempt(f"{setting}: no W", clock() - began, math.inf, solved=False)
+    seconds = clock() - began
+    reached = s.certificate.relative_gap
+    if not reached <= target:
+        reached = min(reached, certify(problem, s.W).relative_gap)
+    return Attempt(setting, seconds, reached, problem.shared["formulation"][0].status == cp.OPTIMAL)
+
+
+def cheapest(done: Iterable[Attempt], gap: float) -> Attempt:
+    """The quickest attempt that reaches the gap; if none does, the closest, with NaN for its time.
+
+    >>> runs = [Attempt("loose", 1.0, 2e-4), Attempt("tight", 3.0, 5e-8)]
+    >>> [cheapest(runs, gap).seconds for gap in (1e-3, 1e-6, 1e-9)]
+    [1.0, 3.0, nan]
+    """
+    done = list(done)
+    enough = [a for a in done if a.reached <= gap]
+    if enough:
+        return min(enough, key=lambda a: a.seconds)
+    return replace(min(done, key=lambda a: a.reached), seconds=math.nan)
+
+
+def measure_conic(
+    problem: Problem, solver: str, gaps: Sequence[float], seed: int, rules: Rules, tell: Tell
+) -> list[Record]:
+    """One record a gap, all from the same few runs."""
+    cell = ("race", solver, *problem.shape, problem.lambda1, problem.lambda2, seed)
+    if solver not in cp.installed_solvers():
+        return [Record(*cell, gap, math.nan, math.inf, math.nan, "not installed") for gap in gaps]
+    compile_seconds, done = attempts(problem, solver, min(gaps), rules, tell)
+    best = [(gap, cheapest(done, gap)) for gap in gaps]
+    return [Record(*cell, g, compile_seconds + a.seconds, a.reached, compile_seconds, a.setting) for g, a in best]
+
+
+# ---- in a process of its own ------------------------------------------------------------------------------
+
+
+def measure_apart(N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules) -> Record:
+    """Make and solve an instance once in a new process, and note that process's peak of memory."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_alone, N, d, seed, lambda1, lambda2, gap, rules).result()
+
+
+def _alone(N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules) -> Record:
+    with blas_threads(rules.threads):
+        problem = instance(N, d, seed, lambda1, lambda2)
+        record = measure_irls("large", problem, gap, seed, replace(rules, runs=1), progress=True)
+    return replace(record, peak_bytes=peak_memory())
