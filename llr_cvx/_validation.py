@@ -72,7 +72,7 @@ def labels(value: ArrayLike, n_samples: int) -> FloatArray:
 
 def edge_list(value: ArrayLike, n_samples: int) -> IntArray:
     """The (E, 2) array of undirected edges, each once, written with i < j."""
-    array = np.asarray(value)
+    array = _as_real(value, "edges")
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     floats = real_array(array, "edges", ndim=2)

@@ -113,7 +113,7 @@ def _values(trace: ArrayLike | Sequence[ArrayLike], problem: Problem | None) -> 
         return _numbers(trace, "trace")
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}")
-    if np.ndim(trace[0] if len(trace) else 0) == 0:  # type: ignore[arg-type, index]
+    if not len(trace) or np.isscalar(trace[0]):  # type: ignore[arg-type, index]
         raise ValueError("trace must hold matrices W when a problem is given; for bare values leave problem out")
     return np.array([problem.objective(W) for W in trace])  # type: ignore[union-attr]
 
