@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Benchmark:
     positive: str | None
     source: str
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """Rows in each class, largest first."""
         return dict(Counter(self.labels.tolist()).most_common())

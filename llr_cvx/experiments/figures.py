@@ -99,7 +99,7 @@ def draw_convergence(ax: Axes, solution: Solution) -> None:
     step = np.arange(1, len(trace.objective) + 1)
     ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W)")
     ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="proven lower bound of J*")
-    gap = solution.certificate.relative_gap
+    gap = max(solution.certificate.relative_gap, 1e-16)  # rounding can put it at or below 0
     ax.set(
         xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e} at the end"
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from llr_cvx._validation import FloatArray
 from llr_cvx.datasets import make_synthetic

