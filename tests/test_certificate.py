@@ -203,8 +203,25 @@ def test_score_bounds_hold_the_true_scores(noise: float) -> None:
     low, high = c.score_bounds
     assert np.all(low <= truth)
     assert np.all(truth <= high)
+    for z in (low, high):  # each end uses up the gap, no more and no less
+        value = np.logaddexp(0, -p.y * z) + c.alpha * p.y * z - entropy(c.alpha)
+        assert value == pytest.approx(np.full(40, c.gap), rel=1e-4, abs=1e-12)
     if noise <= 1e-3:
         assert np.all(high - low <= 40 * np.sqrt(c.gap))
+
+
+@pytest.mark.parametrize("shift", [-0.3, -0.01, 0.01, 0.3])
+def test_score_bounds_hold_where_one_sample_has_all_of_the_error(shift: float) -> None:
+    """The gap then belongs to that sample alone, and the interval has little room to spare."""
+    p = random_problem(3, N=12, d=1, lambda1=0.0, lambda2=0.01)
+    optimal = solve_decoupled(p)
+    truth = p.scores(optimal)
+    for i in range(12):
+        W = optimal.copy()
+        W[i] += shift
+        low, high = certificate(p, W, p.alpha(W), np.zeros((len(p.edges), 1))).score_bounds
+        assert low[i] <= truth[i] <= high[i]
+        assert high[i] - low[i] <= 60 * abs(p.scores(W)[i] - truth[i]) + 1e-6
 
 
 @each_case

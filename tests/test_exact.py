@@ -127,6 +127,13 @@ def test_badly_scaled_features_never_give_a_wrong_optimal(c: float, as_given: bo
     assert is_dual_feasible(q, *dual_point)
     proved = slow_objective(q, s.W) - slow_dual(q, *dual_point) <= 1.0001e-6 * slow_objective(q, s.W)
     assert s.status == ("optimal" if proved else "inaccurate")
+    fast = llr.solve_irls(q)  # the way out that the README names
+    assert fast.status == "optimal"
+    assert is_dual_feasible(q, fast.certificate.alpha, fast.certificate.U)
+    assert (
+        slow_objective(q, fast.W) - slow_dual(q, fast.certificate.alpha, fast.certificate.U)
+        <= 1e-6 * fast.objective
+    )
 
 
 # ---- solvers that fail ----------------------------------------------------------------------------------

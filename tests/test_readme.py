@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import llr_cvx
 from llr_cvx.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -68,6 +69,11 @@ def test_the_output_shown_is_the_output_printed() -> None:
         assert cells[3] == printed[solver][3]  # monotone
         assert cells[-1] == printed[solver][-1]  # verdict
     assert blocks("text")[0].splitlines()[0] == result.stdout.splitlines()[0]
+
+
+def test_every_public_name_is_explained() -> None:
+    for name in llr_cvx.__all__:
+        assert re.search(rf"`{name}[`(]", README), f"README.md does not say what {name} is for"
 
 
 def test_every_file_the_readme_points_to_exists() -> None:
