@@ -30,6 +30,7 @@ from llr_cvx.certify import certify
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.exact import formulate, solve_exact
 from llr_cvx.irls import solve_irls
+from llr_cvx.path import regularization_path
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning, Solution, SolverError
 
@@ -167,6 +168,38 @@ def measure_irls(
     )
 
 
+def measure_path(problem: Problem, lambda1s: Sequence[float], gap: float, seed: int, rules: Rules) -> list[Record]:
+    """A warm-started path and the same points solved from nothing, in turns."""
+
+    def warm() -> list[Solution]:
+        return regularization_path(copy.copy(problem), lambda1s, problem.lambda2, tol=gap)
+
+    def cold() -> list[Solution]:
+        return [solve_irls(copy.copy(problem).with_lambdas(lambda1=l1), gap) for l1 in lambda1s]
+
+    ways = {"IRLS path": warm, "IRLS cold": cold}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    worst = dict.fromkeys(ways, -math.inf)
+    while len(seconds["IRLS cold"]) < rules.runs and sum(seconds["IRLS cold"]) < REPEAT_SECONDS:
+        for name, way in ways.items():
+            began = rules.clock()
+            with _quietly():
+                solutions = way()
+            seconds[name].append(rules.clock() - began)
+            worst[name] = max(worst[name], *(s.certificate.relative_gap for s in solutions))
+    return [
+        Record(
+            *("path", name, *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
+            seconds=statistics.median(seconds[name]) if worst[name] <= gap else math.nan,
+            reached=worst[name],
+            setting=f"lambda1 {min(lambda1s):g} to {max(lambda1s):g}",
+            runs=len(seconds[name]),
+            points=len(lambda1s),
+        )
+        for name in ways
+    ]
+
+
 def fused_share(s: Solution) -> float:
     """Share of the edges (of weight > 0) along which rows of W are exactly equal."""
     i, j = s.problem.edges[s.problem.radii > 0].T
@@ -190,9 +223,8 @@ def attempts(problem: Problem, solver: str, target: float, rules: Rules, tell: T
     A solver that gives up on one tolerance is not asked for a tighter one.
     """
     tolerances, options = TOLERANCES[solver]
-    limits = {"time_limit": rules.time_limit, "max_threads": rules.threads}
-    if solver == "SCS":
-        limits = {"time_limit_secs": rules.time_limit}
+    limits = {"CLARABEL": {"time_limit": rules.time_limit, "max_threads": rules.threads}}
+    limits["SCS"] = {"time_limit_secs": rules.time_limit}
     own = copy.copy(problem)
     began = rules.clock()
     own.shared["formulation"] = formulate(own)
@@ -201,7 +233,9 @@ def attempts(problem: Problem, solver: str, target: float, rules: Rules, tell: T
     done: list[Attempt] = []
     for tolerance in tolerances:
         tell(f"{solver} with tolerance {tolerance:.0e}, N = {own.shape[0]}, d = {own.shape[1]} ...")
-        done.append(attempt(own, solver, f"{tolerance:.0e}", target, options(tolerance) | limits, rules.clock))
+        done.append(
+            attempt(own, solver, f"{tolerance:.0e}", target, options(tolerance) | limits[solver], rules.clock)
+        )
         tell(f"{solver}: gap {done[-1].reached:.1e} proved after {done[-1].seconds:.2f} s")
         if done[-1].reached <= target or not done[-1].solved:
             break

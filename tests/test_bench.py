@@ -19,11 +19,12 @@ from click.testing import CliRunner, Result
 from llr_cvx import bench
 from llr_cvx import bench_report as report
 from llr_cvx._resources import blas_threads, peak_memory
-from llr_cvx.bench import Attempt, Record, Rules, cheapest, instance, measure_conic, measure_irls
+from llr_cvx.bench import Attempt, Record, Rules, cheapest, instance, measure_conic, measure_irls, measure_path
 from llr_cvx.cli import bench as cli
 from llr_cvx.cli import main
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.exact import solve_exact
+from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution, SolverError
 
 ONCE = Rules(runs=1)
@@ -81,6 +82,36 @@ def test_a_gap_that_irls_misses_has_no_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert 1e-6 < r.reached < 1
 
 
+def test_a_path_and_its_cold_twin_solve_the_same_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved: dict[bool, list[float]] = {True: [], False: []}  # by whether started from a W
+    original = bench.solve_irls
+
+    def spy(p: Problem, *args: Any, W0: Any = None, **options: Any) -> Solution:
+        solved[W0 is not None].append(p.lambda1)
+        return original(p, *args, W0=W0, **options)
+
+    monkeypatch.setattr(bench, "solve_irls", spy)
+    monkeypatch.setattr("llr_cvx.path.solve_irls", spy)
+    lambda1s = [0.01, 0.1, 1.0]
+    warm, cold = measure_path(random_problem(1), lambda1s, 1e-6, 1, ONCE)
+    assert (warm.solver, cold.solver) == ("IRLS path", "IRLS cold")
+    assert warm.points == cold.points == 3
+    assert warm.certified
+    assert cold.certified
+    assert solved == {True: lambda1s[1:], False: [0.01, *lambda1s]}
+
+
+def test_one_bad_point_spoils_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = bench.solve_irls
+    monkeypatch.setattr(
+        bench, "solve_irls", lambda p, tol: original(p, tol, max_iter=1 if p.lambda1 == 0.1 else 300)
+    )
+    warm, cold = measure_path(random_problem(1), [0.01, 0.1, 1.0], 1e-6, 1, ONCE)
+    assert warm.certified
+    assert not cold.certified
+    assert math.isnan(cold.seconds)
+
+
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
 def test_conic_solvers_are_driven_to_the_gap(solver: str) -> None:
     p = random_problem(3, N=20, d=2)
@@ -98,8 +129,10 @@ def test_a_tighter_tolerance_starts_from_nothing(monkeypatch: pytest.MonkeyPatch
     answers: list[Solution] = []
     monkeypatch.setattr(bench, "solve_exact", lambda *a, **k: answers.append(solve_exact(*a, **k)) or answers[-1])
     bench.attempts(random_problem(0, N=20, d=2), "SCS", 1e-8, ONCE, lambda _: None)
-    cold = [solve_exact(random_problem(0, N=20, d=2), "SCS", eps_abs=e, eps_rel=e) for e in (1e-3, 1e-4)]
-    assert [s.n_iter for s in answers[:2]] == [s.n_iter for s in cold]
+    assert len(answers) > 2
+    for tolerance, s in zip((1e-3, 1e-4, 1e-5), answers, strict=False):
+        cold = solve_exact(random_problem(0, N=20, d=2), "SCS", eps_abs=tolerance, eps_rel=tolerance)
+        assert np.array_equal(s.W, cold.W)
 
 
 def test_the_compiled_model_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +200,7 @@ def test_fused_edges_are_counted_exactly() -> None:
 
 
 def test_memory_is_that_of_the_new_process_alone() -> None:
-    ballast = np.ones(60_000_000)  # 480 MB that the child must not be charged for
+    ballast = np.ones(50_000_000)  # 400 MB that the child must not be charged for
     r = bench.measure_apart(40, 3, 1, 0.1, 1.0, 1e-6, ONCE)
     assert r.certified
     assert (r.part, r.N, r.d) == ("large", 40, 3)
@@ -308,7 +341,7 @@ def test_without_matplotlib_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 # ---- the command ------------------------------------------------------------------------------------------
 
 SMALL = ["--quick", "--n", "24", "--d", "2,11", "--gaps", "1e-3,1e-6", "--sizes", "40,80,5000", "--dims", "2,3"]
-SMALL += ["--repeats", "1"]
+SMALL += ["--points", "3", "--repeats", "1"]
 
 
 def run(*arguments: str) -> Result:
@@ -329,6 +362,7 @@ def test_one_run_one_table_one_figure(tmp_path: Path, monkeypatch: pytest.Monkey
         *(("race", "IRLS", 24, 11, gap) for gap in (1e-3, 1e-6)),
         *(("size", "IRLS", N, 20, 1e-4) for N in (40, 80)),
         *(("dim", "IRLS", 40, d, 1e-4) for d in (2, 3)),
+        *(("path", f"IRLS {way}", 24, d, 1e-6) for way in ("path", "cold") for d in (2, 11)),
     }
     assert all(r["certified"] for r in data["records"])
     assert data["options"]["seeds"] == [0]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from llr_cvx import _archive, bench, io
 from llr_cvx import bench_report as report
@@ -23,7 +24,7 @@ QUICK_D, QUICK_N = 10, 4_000
 #: Growth with N is measured at this d, growth with d at this N.
 SIZE_D, DIM_N = 20, 1_000
 
-PARTS = ("race", "size", "dim", "coupled", "large")
+PARTS = ("race", "size", "dim", "path", "coupled", "large")
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -61,7 +62,7 @@ def _writable(_ctx: click.Context, param: click.Parameter, value: str | None) ->
     "parts",
     multiple=True,
     type=click.Choice((*PARTS, "all")),
-    help="What to measure; repeatable. [default: race, size, dim]",
+    help="What to measure; repeatable. [default: race, size, dim, path]",
 )
 @click.option("--quick", is_flag=True, help=f"No conic solver above d = {QUICK_D}, no size above N = {QUICK_N:,}.")
 @click.option(
@@ -89,6 +90,7 @@ def _writable(_ctx: click.Context, param: click.Parameter, value: str | None) ->
     show_default=True,
     help=f"Growth with d, N = {DIM_N}.",
 )
+@click.option("--points", type=click.IntRange(min=2), default=20, show_default=True, help="Path: points.")
 @click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of IRLS; median.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="BLAS threads for all.")
 @click.option(
@@ -127,6 +129,7 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
     race     time to each of --gaps for IRLS, CVXPY+Clarabel and CVXPY+SCS on the paper's synthetic data
     size     growth of IRLS with N, to a gap of 1e-4
     dim      growth of IRLS with d, to a gap of 1e-4
+    path     a warm-started path from lambda1/10 to 10 lambda1, against as many cold solves, to 1e-6
     coupled  N = 5,000, d = 20 with lambda1 = 1, where most edges fuse, to 1e-4       (only on request)
     large    N = 100,000, d = 20 in its own process, with its peak memory, to 1e-4    (only on request)
 
@@ -165,7 +168,7 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
 
 def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> list[Record]:
     """Every part asked for, seed by seed."""
-    parts = PARTS if "all" in o["parts"] else o["parts"] or PARTS[:3]
+    parts = PARTS if "all" in o["parts"] else o["parts"] or PARTS[:4]
     lambdas = (o["lambda1"], o["lambda2"])
     found: list[Record] = []
 
@@ -189,6 +192,12 @@ def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> l
         if "dim" in parts:
             for d in o["growing"]:
                 irls("dim", DIM_N, d, seed, 1e-4)
+        if "path" in parts:
+            for d in o["dims"]:
+                tell(f"path of {o['points']} points, N = {o['rows']}, d = {d}, seed {seed} ...")
+                problem = bench.instance(o["rows"], d, seed, *lambdas)
+                lambda1s = [float(x) for x in np.geomspace(0.1, 10.0, o["points"]) * o["lambda1"]]
+                found += bench.measure_path(problem, lambda1s, 1e-6, seed, rules)
         if "coupled" in parts:
             irls("coupled", 5_000, 20, seed, 1e-4, lambda1=1.0)
         if "large" in parts:
