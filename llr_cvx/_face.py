@@ -1,9 +1,10 @@
 """The machine-precision finish: Newton's method on the face of W where J is smooth.
 
-Once it is known which samples are fused and which coordinates vanish, J restricted to such W is smooth: with one row
-per cluster c of n_c samples, signs sigma, and only the free coordinates as unknowns,
+Once it is known which samples are fused and which coordinates vanish, J restricted to such W is smooth: with one
+row per cluster c of n_c samples, signs sigma, and only the free coordinates as unknowns,
 
-    F(w) = sum_i log(1 + exp(-y_i w_c(i).x_i)) + lambda1 sum_{c<c'} omega_cc' ||w_c - w_c'|| + lambda2 sum_c n_c (sigma_c.w_c)^2,
+    F(w) = sum_i log(1 + exp(-y_i w_c(i).x_i)) + lambda1 sum_{c<c'} omega_cc' ||w_c - w_c'||
+         + lambda2 sum_c n_c (sigma_c.w_c)^2,
 
 and a few Newton steps reach rounding error. A coordinate that crosses zero leaves the free set, a zero coordinate
 whose multiplier is too large joins it, and an edge that turns over is fused. Whether the guess was right is not
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.special import expit
 
-from llr_cvx._cg import conjugate_gradients
+from llr_cvx._cg import Operator, conjugate_gradients
 from llr_cvx._system import Duals, rank_two_inverse
 from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.graph import component_labels
@@ -46,6 +47,7 @@ class Face:
 
     @cached_property
     def sizes(self) -> FloatArray:
+        """n_c."""
         return np.bincount(self.clusters, minlength=len(self.w)).astype(float)
 
     @cached_property
@@ -62,7 +64,7 @@ class Face:
         keep = (ends[:, 0] != ends[:, 1]) & (radii > 0)
         C = len(self.w)
         keys, link = np.unique(ends[keep, 0] * C + ends[keep, 1], return_inverse=True)
-        weight = np.bincount(link, radii[keep], minlength=len(keys))
+        weight = np.bincount(link, radii[keep], minlength=len(keys)).astype(float)
         pairs = np.column_stack([keys // C, keys % C])
         data, indptr = np.tile([1.0, -1.0], len(keys)), np.arange(0, 2 * len(keys) + 1, 2)
         B = csr_array((data, pairs.ravel(), indptr), shape=(len(keys), C))
@@ -168,7 +170,7 @@ def _newton_direction(
     return conjugate_gradients(apply, precondition, -gradient, rtol, budget)
 
 
-def _block_inverse(face: Face, degree: FloatArray, sigma: FloatArray, s: FloatArray, bend: FloatArray):  # type: ignore[no-untyped-def]
+def _block_inverse(face: Face, degree: FloatArray, sigma: FloatArray, s: FloatArray, bend: FloatArray) -> Operator:
     """Block Jacobi: rank two plus diagonal for single samples, one dense block for each larger cluster."""
     p, free = face.problem, face.free
     d = p.shape[1]

@@ -15,13 +15,34 @@ the IRLS step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from llr_cvx._cg import Operator, conjugate_gradients
 from llr_cvx._validation import FloatArray, IntArray
-from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, row_dot
+
+
+class Samples(Protocol):
+    """What the system needs to know: a `Problem`, or some samples of one."""
+
+    @property
+    def X(self) -> FloatArray: ...
+    @property
+    def edges(self) -> IntArray: ...
+    @property
+    def radii(self) -> FloatArray: ...
+    @property
+    def lambda2(self) -> float: ...
+    @property
+    def incidence(self) -> csr_array: ...
+    @property
+    def incidence_T(self) -> csr_array: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def degrees(self, values: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +54,7 @@ class Duals:
 
 
 def newton_step(
-    problem: Problem, at: Smoothed, duals: Duals, clusters: IntArray, rtol: float, max_cg: int
+    problem: Samples, at: Smoothed, duals: Duals, clusters: IntArray, rtol: float, max_cg: int
 ) -> tuple[FloatArray, Duals, int]:
     """Direction dW, the dual unknowns after the full step (in their balls), and the CG iterations spent."""
     c = problem.radii / at.a
@@ -85,7 +106,7 @@ def rank_two_inverse(diagonal: FloatArray, p: FloatArray, q: FloatArray) -> Oper
 
 
 def with_coarse_correction(
-    problem: Problem,
+    problem: Samples,
     smoother: Operator,
     Q: FloatArray,
     s: FloatArray,
@@ -102,12 +123,13 @@ def with_coarse_correction(
     big = np.flatnonzero(sizes > 1)
     if not big.size:
         return smoother
-    N, d = problem.shape
+    d = problem.shape[1]
     members = np.flatnonzero(sizes[clusters] > 1)
     order = members[np.argsort(clusters[members], kind="stable")]
     starts = np.concatenate([[0], np.cumsum(sizes[big])[:-1]])
     i, j = problem.edges.T
-    outside = np.where(clusters[i] != clusters[j], c, 0.0)
+    label = np.append(clusters, -1)  # the end -1 of an edge that leaves a region belongs to no cluster
+    outside = np.where(label[i] != label[j], c, 0.0)
     diagonal = Q + problem.degrees(outside)[:, None]
     rows = np.sqrt(s)[:, None] * problem.X
     signs = np.sqrt(2.0 * problem.lambda2) * w_hat

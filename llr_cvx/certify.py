@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from llr_cvx import _validation as check
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import Certificate, certificate
-from llr_cvx.irls import Best, minimise
+from llr_cvx.irls import Best, minimise, warm_start
 from llr_cvx.problem import Problem
 
 #: Relative gap that the search for a dual point aims at, and the iterations it may take.
@@ -55,5 +55,5 @@ def search(problem: Problem, W: FloatArray) -> Best:
     """The best dual point (and a W at least as good) that the fast solver finds, starting from W if that helps."""
     problem.require_attained()
     helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
-    run = minimise(problem, SEARCH_TOL, W if helps else None, SEARCH_ITERATIONS)
+    run = minimise(problem, SEARCH_TOL, warm_start(problem, W) if helps else None, SEARCH_ITERATIONS)
     return run.best

@@ -6,6 +6,7 @@ the current W, smoothed by epsilon, and one linear system is solved by conjugate
 * The dual unknowns are updated beside W (see `llr_cvx._system`), which turns the slow tail into Newton's method.
 * epsilon shrinks only when the duality gap is down to what the smoothing itself costs, so that
   J_epsilon(W) decreases at every step: at fixed epsilon by the line search, and with epsilon by monotonicity.
+* The few samples that still hold the gap open get Newton steps of their own (see `llr_cvx._region`).
 * Once the fused samples and the zero coordinates can be read off, Newton's method on that face
   (see `llr_cvx._face`) finishes to rounding error.
 
@@ -27,6 +28,7 @@ from numpy.typing import ArrayLike
 from llr_cvx import _validation as check
 from llr_cvx._completion import complete_dual
 from llr_cvx._face import components, descend, identify
+from llr_cvx._region import refine
 from llr_cvx._system import Duals, newton_step
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate, lower_bound
@@ -51,6 +53,14 @@ class Step(NamedTuple):
     seconds: float
 
 
+class Start(NamedTuple):
+    """Where to begin."""
+
+    W: FloatArray
+    duals: Duals
+    epsilon: float
+
+
 @dataclass
 class Best:
     """The best primal and the best dual point so far; they need not come from the same iteration."""
@@ -68,6 +78,7 @@ class Best:
         return (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
 
     def primal(self, W: FloatArray, objective: float) -> None:
+        """Take W if it is better."""
         """Keep W if it is better."""
         if objective < self.objective:
             self.adopt(W, objective)
@@ -98,7 +109,7 @@ def solve_irls(
     problem: Problem,
     tol: float = 1e-6,
     *,
-    W0: ArrayLike | None = None,
+    W0: ArrayLike | Solution | None = None,
     max_iter: int = 300,
     time_limit: float | None = None,
     callback: Callable[[Step], object] | None = None,
@@ -112,8 +123,8 @@ def solve_irls(
     tol : float
         Relative duality gap to prove; 1e-12 is within reach. W is then exactly sparse and exactly fused
         (`Solution.support`, `Solution.clusters`) whenever the final Newton phase succeeds, as for small tol.
-    W0 : array-like of shape (N, d), optional
-        Where to start, for example a solution for nearby lambdas.
+    W0 : array-like of shape (N, d) or Solution, optional
+        Where to start. A `Solution` for nearby lambdas is better than its W alone: its dual point is used too.
     max_iter : int
     time_limit : float, optional
         Seconds. Either limit gives the best W found, with a status and a `ConvergenceWarning`.
@@ -138,7 +149,7 @@ def solve_irls(
     tol = check.real_number(tol, "tol", strict=True)
     max_iter = check.whole_number(max_iter, "max_iter")
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
-    start = None if W0 is None else check.weight_matrix(W0, problem.shape, "W0")
+    start = None if W0 is None else _warm_start(problem, W0)
     problem.require_attained()
     began = time.perf_counter()
     listeners = [callback] if callback else []
@@ -172,22 +183,21 @@ def solve_irls(
 def minimise(
     problem: Problem,
     tol: float,
-    W0: FloatArray | None = None,
+    start: Start | None = None,
     max_iter: int = 300,
     time_limit: float = np.inf,
     listeners: list[Callable[[Step], object]] | None = None,
 ) -> Run:
     """The loop: smooth, bound, finish if possible, shrink epsilon if allowed, step."""
     began = time.perf_counter()
-    W = np.zeros(problem.shape) if W0 is None else W0
-    epsilon = _first_epsilon(problem) if W0 is None else _matching_epsilon(problem, W)
+    warm = start is not None
+    W, duals, epsilon = start or cold_start(problem)
     floor = 1e-16 * _first_epsilon(problem)
     at = smoothed(problem, W, epsilon)
-    duals = Duals(at.d_hat, at.w_hat)
     best = Best(problem, W)
     rows: list[tuple[float, float, float, float, float]] = []
     cg_rtol, held, spent = 1e-2, 0, 0
-    next_finish = 2e-4 if tol <= FINISH_BELOW else 0.0
+    next_finish = (1e-2 if warm else 2e-4) if tol <= FINISH_BELOW else 0.0
     status = "iteration_limit"
 
     def record(W: FloatArray, objective: float, value: float, epsilon: float) -> None:
@@ -222,11 +232,13 @@ def minimise(
                 break
             at = smoothed(problem, W, epsilon)
         else:
-            cg_rtol, held = max(0.1 * cg_rtol, 1e-9), held + 1
+            cg_rtol, held = max(0.3 * cg_rtol, 1e-9), held + 1
         stiff = components(problem, row_dot(at.d_hat, at.d_hat) < 0.8)
-        dW, duals, n_cg = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=2000)
+        dW, duals, n_cg = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=max(200, spent))
         spent += n_cg
         W, at = _line_search(problem, at, dW)
+        at, duals = refine(problem, at, duals, tol)
+        W = at.W
 
     return Run(best, status, Trace(*(np.array(column) for column in zip(*rows, strict=True))))
 
@@ -240,15 +252,41 @@ def _first_epsilon(problem: Problem) -> float:
     return 0.1 * float(np.median(1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)))
 
 
-def _matching_epsilon(problem: Problem, W: FloatArray) -> float:
-    """For a warm start: the epsilon at which W gives the best lower bound."""
-    first = _first_epsilon(problem)
+def cold_start(problem: Problem) -> Start:
+    """W = 0."""
+    W = np.zeros(problem.shape)
+    return Start(W, Duals(np.zeros((len(problem.edges), W.shape[1])), W), _first_epsilon(problem))
 
-    def bound(epsilon: float) -> float:
-        at = smoothed(problem, W, epsilon)
+
+def warm_start(problem: Problem, W: FloatArray) -> Start:
+    """From a W alone: the epsilon, and the smoothed directions, that give the best lower bound."""
+
+    def bound(at: Smoothed) -> float:
         return lower_bound(problem, at.alpha, problem.radii[:, None] * at.d_hat, W)
 
-    return max((first * 10.0**-k for k in range(7)), key=bound)
+    first = _first_epsilon(problem)
+    at = max((smoothed(problem, W, first * 10.0**-k) for k in range(7)), key=bound)
+    return Start(W, Duals(at.d_hat, at.w_hat), at.epsilon)
+
+
+def _warm_start(problem: Problem, W0: ArrayLike | Solution) -> Start:
+    """From a solution also its dual point; epsilon such that smoothing costs a third of the gap there."""
+    if not isinstance(W0, Solution):
+        return warm_start(problem, check.weight_matrix(W0, problem.shape, "W0"))
+    W, U, radii = check.weight_matrix(W0.W, problem.shape, "W0"), W0.certificate.U, W0.problem.radii
+    if U.shape != (len(problem.edges), problem.shape[1]):
+        raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
+    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 0)[:, None]
+    alpha = problem.alpha(W)
+    v = problem.dual_vectors(alpha, problem.radii[:, None] * u)
+    largest = np.abs(v).max(axis=1, keepdims=True)
+    z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
+    objective = problem.objective(W)
+    gap = objective - lower_bound(problem, alpha, problem.radii[:, None] * u, W)
+    epsilon = _first_epsilon(problem)
+    while smoothed_objective(problem, W, epsilon) - objective > max(gap, 1e-9 * objective) / SETTLED:
+        epsilon *= SHRINK
+    return Start(W, Duals(u, z), epsilon)
 
 
 def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatArray, Smoothed]:

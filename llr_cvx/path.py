@@ -1,0 +1,70 @@
+"""Solutions along a path of penalties, each started from the one before and each certified."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from llr_cvx import _validation as check
+from llr_cvx.irls import solve_irls
+from llr_cvx.problem import Problem
+from llr_cvx.solution import Solution
+
+
+def regularization_path(
+    problem: Problem,
+    lambda1s: ArrayLike | None = None,
+    lambda2: ArrayLike | None = None,
+    tol: float = 1e-6,
+    **options: Any,
+) -> list[Solution]:
+    """Solve for a sequence of lambda1 (or of lambda2), warm-started, in the order given.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples and graph; its own lambdas are used where none is given.
+    lambda1s : sequence of float, or float, optional
+    lambda2 : float, or sequence of float, optional
+        At most one of the two may be a sequence of more than one value.
+    tol : float
+        Certified relative gap of every point.
+    **options
+        Handed to `solve_irls`.
+
+    Returns
+    -------
+    list of Solution, one for each value, in order.
+
+    Examples
+    --------
+    >>> p = Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.1, lambda2=1.0)
+    >>> [s.status for s in regularization_path(p, [0.01, 0.1, 1.0])]
+    ['optimal', 'optimal', 'optimal']
+    """
+    first = _values(lambda1s, problem.lambda1, "lambda1s")
+    second = _values(lambda2, problem.lambda2, "lambda2")
+    if len(first) > 1 and len(second) > 1:
+        raise ValueError(
+            f"lambda1s has {len(first)} values and lambda2 has {len(second)}: a path varies one of the two"
+        )
+    if len(second) == 1:
+        second = second * len(first)
+    else:
+        first = first * len(second)
+    solutions: list[Solution] = []
+    for l1, l2 in zip(first, second, strict=True):
+        previous = solutions[-1] if solutions else None
+        solutions.append(solve_irls(problem.with_lambdas(l1, l2), tol, W0=previous, **options))
+    return solutions
+
+
+def _values(value: ArrayLike | None, default: float, name: str) -> list[float]:
+    if value is None:
+        return [default]
+    values = [check.real_number(v, name) for v in np.atleast_1d(np.asarray(value, dtype=object))]
+    if not values:
+        raise ValueError(f"{name} is empty: at least one value is needed")
+    return values
