@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -250,7 +251,11 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return self._rows.weights(rows) * self._with_constant(rows)
 
     def explain_table(
-        self, rows: ArrayLike | None = None, values: ArrayLike | None = None, group_rtol: float = 1e-3
+        self,
+        rows: ArrayLike | None = None,
+        values: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        group_rtol: float = 1e-3,
     ) -> list[Explanation]:
         """Outliers, the worst first, each with its reasons; see `llr_cvx.explain.Explanation`.
 
@@ -260,6 +265,8 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             Fitted rows to explain; the unlabelled rows below the threshold if left out.
         values : array-like of shape (n_samples, n_features), optional
             The fitted rows in the units to show, if `fit` was given scaled ones.
+        names : sequence of str, optional
+            One a feature, if `fit` was given an array without names.
         group_rtol : float
             Rows joined by edges with ||w_i - w_j|| <= group_rtol max(||w_i||, ||w_j||) share their reason.
         """
@@ -267,14 +274,15 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         problem = self.solution_.problem
         if rows is None:
             rows = np.flatnonzero((problem.y < 0) & (self.log_ratio_ < self.offset_))
-        names = [str(name) for name in getattr(self, "feature_names_in_", _numbered(self.n_features_in_))]
-        names += ["(intercept)"] * bool(self.fit_intercept)
+        if names is None:
+            names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
+        named = [*map(str, names), "(intercept)"][: problem.shape[1]]
         shown = problem.X
         if values is not None:
             shown = check.weight_matrix(values, (len(problem.X), self.n_features_in_), "values")
             shown = self._with_constant(shown)
         which = np.asarray(rows, dtype=np.int64)
-        return explain_rows(self.solution_, which, names, shown, self.offset_, group_rtol)
+        return explain_rows(self.solution_, which, named, shown, self.offset_, group_rtol)
 
     def _base(self) -> float:
         """log(n/n')."""
@@ -303,7 +311,3 @@ def solve_with(solver: str, problem: Problem, tol: float, max_iter: int = 300, v
 
 def _signs(decision: FloatArray) -> IntArray:
     return np.where(decision >= 0, 1, -1)
-
-
-def _numbered(d: int) -> list[str]:
-    return [f"x{k}" for k in range(d)]

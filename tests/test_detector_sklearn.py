@@ -5,6 +5,7 @@ from __future__ import annotations
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from llr_cvx.detector import LLRDetector
+from llr_cvx.selection import LLRDetectorCV
 
 NEEDS_Y = "fits without y, and the known inliers are what this method starts from: fit says so and refuses"
 STRANGE_Y = "labels rows 1 and 2, which says neither 'known inlier' nor 'unlabelled': refused, not guessed"
@@ -17,6 +18,9 @@ EXPECTED = {
 }
 
 
-@parametrize_with_checks([LLRDetector()], expected_failed_checks=lambda estimator: EXPECTED)
+CHOOSER = LLRDetectorCV(lambda1s=(0.1, 1.0), cv=2, n_neighbors=3)
+
+
+@parametrize_with_checks([LLRDetector(), CHOOSER], expected_failed_checks=lambda estimator: EXPECTED)
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -1,0 +1,187 @@
+"""`llr-cvx detect`: which rows of one table are outliers with respect to another, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from llr_cvx._archive import replacing
+from llr_cvx.detection import SCALINGS, Detection, detect, threshold_rule
+from llr_cvx.detector import LLRDetector
+from llr_cvx.report import render_report
+from llr_cvx.selection import LLRDetectorCV
+from llr_cvx.solution import SolverError
+from llr_cvx.tables import read_pair
+
+#: From this many pooled rows on, iterations are reported while they run.
+LONG = 1500
+
+
+class Width(click.ParamType):  # type: ignore[type-arg]
+    """A positive number, or the word median."""
+
+    name = "NUMBER|median"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Read the number."""
+        if value == "median":
+            return "median"
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor 'median'", param, ctx)
+
+
+@click.command()
+@click.option(
+    "--inliers", required=True, metavar="FILE", help="Rows known to be good: CSV with a header, or Parquet."
+)
+@click.option("--test", required=True, metavar="FILE", help="Rows to check; the same columns, in any order.")
+@click.option("--id", "id_column", metavar="NAME", help="Column that names the rows; not used as a feature.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeat for more.")
+@click.option(
+    "--scale",
+    type=click.Choice(list(SCALINGS)),
+    default="standard",
+    show_default=True,
+    help="Scale features by the inliers' mean and deviation, median and quartiles, or range.",
+)
+@click.option("--neighbors", "-k", type=int, default=5, show_default=True, help="K of the similarity graph.")
+@click.option(
+    "--sigma", type=Width(), default="median", show_default=True, help="Gaussian width of the similarity."
+)
+@click.option("--lambda1", type=float, default=0.1, show_default=True, help="Coupling of similar rows.")
+@click.option("--lambda2", type=float, default=1.0, show_default=True, help="Sparsity of the explanations.")
+@click.option("--choose-lambda", is_flag=True, help="Choose lambda1 by the likelihood of held-out rows instead.")
+@click.option("--tau", type=float, help="Call rows with density ratio r < TAU outliers.")
+@click.option("--contamination", type=float, help="Call this share (0 to 0.5) of the test rows outliers.")
+@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@click.option(
+    "--solver",
+    type=click.Choice(["irls", "exact"]),
+    default="irls",
+    show_default=True,
+    help="The fast solver, or the same model through CVXPY.",
+)
+@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative duality gap to prove.")
+@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
+@click.option("--out", metavar="FILE", help="Write the scores of all test rows as CSV.")
+@click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
+@click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON.")
+def command(**options: Any) -> None:
+    """Find and explain the outliers of a table, given a table of rows known to be good.
+
+    Each test row gets a density ratio r (low means outlier), a proven interval for it, and the few features behind.
+    Without --tau or --contamination, rows below the lower fence of the test rows' own scores are outliers.
+
+    \b
+    Examples:
+      llr-cvx detect --inliers good.csv --test new.csv
+      llr-cvx detect --inliers good.csv --test new.csv --id serial --drop date --report page.html
+      llr-cvx detect --inliers good.csv --test new.csv --contamination 0.05 --out scores.csv --json all.json
+
+    Files are written only if the whole run succeeds, and existing ones are replaced whole.
+    """
+    if options["tau"] is not None and options["contamination"] is not None:
+        raise click.UsageError("--tau and --contamination contradict each other: give one of them")
+    outputs = {key: options[key] for key in ("out", "report", "json_file") if options[key] is not None}
+    try:
+        _check_outputs(list(outputs.values()), [options["inliers"], options["test"]])
+        run = _run(options)
+        _write(run, outputs)
+    except (ValueError, TypeError, OSError, SolverError) as error:
+        raise click.ClickException(str(error)) from error
+    _print(run, options["top"])
+    for path in outputs.values():
+        click.echo(f"wrote {path}", err=True)
+
+
+def _run(options: dict[str, Any]) -> Detection:
+    inliers, test = read_pair(options["inliers"], options["test"], options["id_column"], options["drop"])
+    rows = len(inliers.ids) + len(test.ids)
+    click.echo(f"{len(inliers.ids)} inliers, {len(test.ids)} test rows, {len(test.columns)} features", err=True)
+    shared = {
+        "n_neighbors": options["neighbors"],
+        "sigma": options["sigma"],
+        "threshold": options["tau"],
+        "contamination": options["contamination"],
+        "fit_intercept": options["intercept"],
+        "solver": options["solver"],
+        "tol": options["tol"],
+        "verbose": rows >= LONG,
+    }
+    if options["choose_lambda"]:
+        chooser = LLRDetectorCV(lambda2s=[options["lambda2"]], **shared)
+        run = detect(inliers, test, chooser, options["scale"], progress=lambda said: click.echo(said, err=True))
+        click.echo(f"{chooser.curve_}\nchosen: lambda1 = {chooser.lambda1_:g}", err=True)
+        if not chooser.curve_.informative:
+            run.notes.append(
+                "no lambda1 tells held-out test rows from inliers better than chance: few outliers, or none"
+            )
+        return run
+    detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
+    return detect(inliers, test, detector, options["scale"])
+
+
+def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
+    """Before any work: outputs can be created, and destroy neither an input nor one another."""
+    taken = [Path(path).resolve() for path in inputs]
+    for path in outputs:
+        target = Path(path).resolve()
+        if target in taken:
+            raise ValueError(f"{path} is already the name of an input or of another output")
+        if target.is_dir() or not target.parent.is_dir():
+            raise ValueError(f"cannot write {path}: it is a directory, or the directory for it does not exist")
+        taken.append(target)
+
+
+def _write(run: Detection, outputs: dict[str, str]) -> None:
+    """Write every file beside its place first; all of them take their places only once all are written."""
+    with ExitStack() as stack:
+        for kind, path in outputs.items():
+            stream: IO[str] = stack.enter_context(replacing(path, "w", encoding="utf-8", newline=""))
+            if kind == "out":
+                run.write_scores(stream)
+            elif kind == "report":
+                stream.write(render_report(run))
+            else:
+                json.dump(run.as_dict(), stream, indent=1, allow_nan=False)
+                stream.write("\n")
+            stream.flush()
+
+
+def _print(run: Detection, top: int) -> None:
+    solution, found = run.detector.solution_, run.explanations
+    for note in run.notes:
+        click.echo(f"note: {note}", err=True)
+    rule = threshold_rule(run.detector)
+    click.echo(
+        f"{len(found)} of {len(run.test.ids)} test rows are outliers (threshold on log r: "
+        f"{run.detector.offset_:.4g}, {rule})"
+    )
+    for e in found[:top]:
+        lines = str(e).split("\n")
+        low, high = (f"{end:.4g}" for end in e.interval)
+        click.echo(
+            f"\n#{e.rank} {run.id_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "
+            f"(proven {low} to {high}{'' if e.certain else ': reaches across the threshold'})"
+        )
+        click.echo("\n".join(lines[1:]))
+        if e.next_feature:
+            click.echo(
+                f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection"
+            )
+        if e.shares_with:
+            others = [run.id_of(row) for row in e.shares_with]
+            click.echo(f"    same reason as: {', '.join(others[:10])}{', ...' if len(others) > 10 else ''}")
+    if len(found) > top:
+        click.echo(f"\n... and {len(found) - top} more")
+    click.echo(
+        f"\n{solution.solver}: {solution.status}, proven relative gap {solution.certificate.relative_gap:.1e}, "
+        f"{solution.seconds:.2f} s"
+    )

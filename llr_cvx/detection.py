@@ -1,0 +1,179 @@
+"""One run of the detector over two tables: what was found, ready to print, to save and to show."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
+
+from llr_cvx._validation import FloatArray
+from llr_cvx.detector import LLRDetector
+from llr_cvx.explain import Explanation
+from llr_cvx.tables import Frame
+
+#: How features may be scaled; the scale is always that of the known inliers.
+SCALINGS: dict[str, Callable[[], Any]] = {
+    "none": FunctionTransformer,
+    "standard": StandardScaler,
+    "robust": RobustScaler,
+    "minmax": MinMaxScaler,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """What a run found.
+
+    Attributes
+    ----------
+    inliers, test : Frame
+        The tables, in their own units.
+    detector : LLRDetector
+        Fitted to both, inliers first.
+    scaling : str
+        One of `SCALINGS`.
+    explanations : list of Explanation
+        The outliers, the worst first; values in the units of the tables.
+    notes : list of str
+        What the run warned about.
+    """
+
+    inliers: Frame
+    test: Frame
+    detector: LLRDetector
+    scaling: str
+    explanations: list[Explanation]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def log_ratio(self) -> FloatArray:
+        """log r of the test rows."""
+        return np.asarray(self.detector.log_ratio_[len(self.inliers.ids) :])
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """Proven lower and upper end of each test row's log r at the exact optimum."""
+        solution, n = self.detector.solution_, len(self.inliers.ids)
+        base = solution.log_ratio - solution.problem.scores(solution.W)
+        low, high = solution.certificate.score_bounds
+        return (base + low)[n:], (base + high)[n:]
+
+    def id_of(self, row: int) -> str:
+        """The id of a pooled row."""
+        n = len(self.inliers.ids)
+        return self.test.ids[row - n] if row >= n else self.inliers.ids[row]
+
+    def feature_counts(self) -> list[tuple[str, int]]:
+        """How often each feature is the strongest reason of an outlier, the most frequent first."""
+        return Counter(e.reasons[0].feature for e in self.explanations if e.reasons).most_common()
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in force, chosen ones included."""
+        detector, problem = self.detector, self.detector.solution_.problem
+        return {
+            "lambda1": problem.lambda1,
+            "lambda2": problem.lambda2,
+            "n_neighbors": detector.n_neighbors_,
+            "sigma": detector.sigma_,
+            "scaling": self.scaling,
+            "fit_intercept": bool(detector.fit_intercept),
+            "threshold": float(np.exp(detector.offset_)),
+            "threshold_rule": threshold_rule(detector),
+            "solver": detector.solution_.solver,
+            "tol": detector.tol,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        solution = self.detector.solution_
+        proof = solution.certificate
+        low, high = self.intervals
+        return {
+            "inliers": {"file": self.inliers.source, "rows": len(self.inliers.ids)},
+            "test": {"file": self.test.source, "rows": len(self.test.ids)},
+            "features": list(self.test.columns),
+            "parameters": self.parameters(),
+            "certificate": {
+                "status": solution.status,
+                "objective": proof.primal,
+                "lower_bound": proof.dual,
+                "relative_gap": proof.relative_gap,
+                "iterations": solution.n_iter,
+                "seconds": solution.seconds,
+            },
+            "notes": self.notes,
+            "outliers": [{"id": self.id_of(e.row), **e.as_dict()} for e in self.explanations],
+            "scores": [
+                {"id": i, "log_ratio": float(z), "lower": _finite(a), "upper": _finite(b)}
+                for i, z, a, b in zip(self.test.ids, self.log_ratio, low, high, strict=True)
+            ],
+        }
+
+    def write_scores(self, stream: IO[str]) -> None:
+        """CSV of all test rows in the order of their file."""
+        found = {e.row - len(self.inliers.ids): e for e in self.explanations}
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["id", "log_ratio", "ratio", "lower", "upper", "outlier", "rank", "reasons"])
+        rows = zip(self.test.ids, self.log_ratio.tolist(), *(end.tolist() for end in self.intervals), strict=True)
+        for k, (name, z, low, high) in enumerate(rows):
+            e = found.get(k)
+            tail = [1, e.rank, " ".join(r.feature for r in e.reasons)] if e else [0, "", ""]
+            writer.writerow([name, z, float(np.exp(z)), low, high, *tail])
+
+
+def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "standard", **fit: Any) -> Detection:
+    """Scale by the inliers, fit both tables, explain the outliers among the test rows.
+
+    Parameters
+    ----------
+    inliers, test : Frame
+        With the same columns (see `llr_cvx.tables.read_pair`).
+    detector : LLRDetector
+    scaling : str
+        "none", "standard" (mean and standard deviation of the inliers), "robust" (median and quartiles) or
+        "minmax" (to [0, 1]).
+    **fit
+        Handed to the detector's `fit`.
+    """
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+    scaler = SCALINGS[scaling]().fit(inliers.values)
+    raw = np.vstack([inliers.values, test.values])
+    y = np.repeat([1.0, -1.0], [len(inliers.values), len(test.values)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        detector.fit(scaler.transform(raw), y, **fit)
+    notes = _constant_columns(inliers, test) + list(dict.fromkeys(str(w.message) for w in caught))
+    explanations = detector.explain_table(values=raw, names=inliers.columns)
+    return Detection(inliers, test, detector, scaling, explanations, notes)
+
+
+def threshold_rule(detector: LLRDetector) -> str:
+    """How the threshold was found, in words."""
+    if detector.threshold is not None:
+        return "given"
+    if detector.contamination is not None:
+        return f"lowest {100 * detector.contamination:g} % of the test rows"
+    return "lower fence of the test rows' scores (first quartile - 1.5 interquartile ranges)"
+
+
+def _constant_columns(inliers: Frame, test: Frame) -> list[str]:
+    """A column without spread among the inliers cannot be scaled by them."""
+    notes = []
+    for k, name in enumerate(inliers.columns):
+        known, checked = inliers.values[:, k], test.values[:, k]
+        if len(known) > 1 and np.all(known == known[0]):
+            differs = int(np.count_nonzero(checked != known[0]))
+            meaning = f"differs in {differs} test row(s), and its scale is arbitrary" if differs else "says nothing"
+            notes.append(f"column {name!r} is constant ({known[0]:g}) among the inliers: it {meaning}")
+    return notes
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
