@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.methods import RUNNABLE
@@ -14,11 +15,18 @@ from llr_cvx.experiments.trials import Run, Task, synthetic_source
 #: The dimensions of Fig. 1(a).
 DIMENSIONS = tuple(range(10, 101, 10))
 
-#: Classes of Vehicle that could be "class 1": first in the alphabet, first in the data's own description.
-VEHICLE_CLASSES = ("bus", "opel")
-
-#: Values of K in the protocol study.
-NEIGHBORS = (5, 10)
+#: The choices that the paper leaves open, and the values that the protocol study tries. Vehicle's "class 1" is its
+#: first class in the alphabet or in the data's own description; 20 neighbours are scikit-learn's default for LOF.
+FACTORS: dict[str, tuple[Any, ...]] = {
+    "scaling": tuple(SCALINGS),
+    "inliers": tuple(ROLES),
+    "vehicle_outlier": ("bus", "opel"),
+    "n_neighbors": (5, 10),
+    "sigma": tuple(WIDTHS),
+    "intercept": (False, True),
+    "l1_lambda": tuple(L1_RULES),
+    "lof_neighbors": (5, 20),
+}
 
 
 def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
@@ -51,22 +59,31 @@ def figure1(trials: int, seed: int, protocol: Protocol, dimensions: Sequence[int
 
 def protocol_grid(base: Protocol) -> list[Protocol]:
     """Every combination of the choices that the paper leaves open."""
-    return [
-        replace(
-            base, scaling=scaling, inliers=inliers, vehicle_outlier=vehicle, n_neighbors=K, sigma=sigma,
-            intercept=intercept, l1_lambda=rule,
-        )
-        for scaling, inliers, vehicle, K, sigma, intercept, rule in product(
-            SCALINGS, ROLES, VEHICLE_CLASSES, NEIGHBORS, WIDTHS, (False, True), L1_RULES
-        )
-    ]  # fmt: skip
+    return _variants(base, *FACTORS)
+
+
+def _variants(base: Protocol, *factors: str) -> list[Protocol]:
+    """`base` with every combination of values of the named choices."""
+    values = product(*(FACTORS[name] for name in factors))
+    return [replace(base, **dict(zip(factors, combination, strict=True))) for combination in values]
+
+
+def study_base(protocol: Protocol) -> Protocol:
+    """The first protocol of the grid: what the study stores must not depend on which protocol is the default."""
+    return protocol_grid(protocol)[0]
 
 
 def protocol_study(trials: int, seed: int, base: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
     """Each distinct cell of the grid once: a draw does not depend on K, and OSVM not on the graph's width."""
+    runs = tuple(
+        Run(study_label(method, protocol), method, protocol)
+        for method, factors in _DEPENDS.items()
+        for protocol in _variants(base, *factors)
+    )
+    draws = _variants(base, "scaling", "inliers", "vehicle_outlier")
     tasks: dict[tuple[str, int], Task] = {}
-    for trial, protocol, name in product(range(trials), protocol_grid(base), sets):
-        task = Task("protocol", study_cell(name, protocol), name, trial, seed, protocol, _study_runs(base))
+    for trial, protocol, name in product(range(trials), draws, sets):
+        task = Task("protocol", study_cell(name, protocol), name, trial, seed, protocol, runs)
         tasks.setdefault(task.key, task)
     return list(tasks.values())
 
@@ -77,22 +94,21 @@ def study_cell(name: str, protocol: Protocol) -> str:
     return f"{name}/{outlier}/{protocol.scaling}"
 
 
+#: What the scores of each printed method depend on, once the draw is given.
+_DEPENDS: dict[str, tuple[str, ...]] = {
+    "osvm": (),
+    "lof": ("lof_neighbors",),
+    "l1lr": ("intercept", "l1_lambda"),
+    "kliep": (),
+    "ulsif": (),
+    "llr": ("n_neighbors", "sigma", "intercept"),
+}
+
+
 def study_label(method: str, protocol: Protocol) -> str:
-    """What the scores of a method depend on, once the draw is given."""
-    constant = "with constant" if protocol.intercept else "no constant"
-    if method == "llr":
-        return f"llr/K={protocol.n_neighbors}/{protocol.sigma}/{constant}"
-    if method == "l1lr":
-        return f"l1lr/{protocol.l1_lambda}/{constant}"
-    return method
+    """A method and the choices that its scores depend on.
 
-
-def _study_runs(base: Protocol) -> tuple[Run, ...]:
-    runs = [Run(key, key, base) for key in ("osvm", "lof", "kliep", "ulsif")]
-    for intercept, rule in product((False, True), L1_RULES):
-        protocol = replace(base, intercept=intercept, l1_lambda=rule)
-        runs.append(Run(study_label("l1lr", protocol), "l1lr", protocol))
-    for intercept, K, sigma in product((False, True), NEIGHBORS, WIDTHS):
-        protocol = replace(base, intercept=intercept, n_neighbors=K, sigma=sigma)
-        runs.append(Run(study_label("llr", protocol), "llr", protocol))
-    return tuple(runs)
+    >>> study_label("lof", Protocol(lof_neighbors=5))
+    'lof/lof_neighbors=5'
+    """
+    return "/".join([method, *(f"{name}={getattr(protocol, name)}" for name in _DEPENDS[method])])

@@ -51,6 +51,8 @@ class Protocol:
         Width of the similarity graph.
     intercept : bool
         For LLR a constant feature, penalised like every other; for l1-LR an unpenalised constant.
+    lof_neighbors : int
+        K of LOF.
     l1_lambda : {"cv", "fixed"}
         How l1-LR gets its lambda.
     lambda1, lambda2 : float
@@ -72,6 +74,7 @@ class Protocol:
     n_neighbors: int = 5
     sigma: str = "median"
     intercept: bool = False
+    lof_neighbors: int = 20
     l1_lambda: str = "cv"
     lambda1: float = 0.1
     lambda2: float = 1.0
@@ -84,6 +87,7 @@ class Protocol:
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
         check.whole_number(self.n_neighbors, "n_neighbors")
+        check.whole_number(self.lof_neighbors, "lof_neighbors")
         check.whole_number(self.n_outliers, "n_outliers")
         check.real_number(self.tol, "tol", strict=True)
 

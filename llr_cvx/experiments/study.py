@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llr_cvx.experiments.benchmarks import BENCHMARKS
-from llr_cvx.experiments.plans import protocol_grid, study_cell, study_label
+from llr_cvx.experiments.plans import FACTORS, protocol_grid, study_cell, study_label
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.statistics import summarize, table
@@ -54,10 +54,6 @@ def _fit(means: dict[str, dict[str, float]], protocol: Protocol, sets: Sequence[
     z2 = ((here - printed) / sd) ** 2
     by_method = dict(zip(PRINTED_METHODS, np.sqrt(z2.mean(axis=0)).tolist(), strict=True))
     return Fit(protocol, float(np.sqrt(z2.mean())), by_method, float(np.abs(here - printed).mean()))
-
-
-#: The choices that the study varies, by the name they have in `Protocol`.
-FACTORS = ("scaling", "inliers", "vehicle_outlier", "n_neighbors", "sigma", "intercept", "l1_lambda")
 
 
 def marginals(fits: Sequence[Fit]) -> list[dict[str, Any]]:

@@ -11,10 +11,11 @@ import numpy as np
 
 from llr_cvx import _archive
 from llr_cvx.experiments.methods import METHODS, Method
+from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
 from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
 from llr_cvx.experiments.store import Record
-from llr_cvx.experiments.study import FACTORS, Fit, marginals
+from llr_cvx.experiments.study import Fit, marginals
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -36,7 +36,7 @@ _ALL = (
         key="lof",
         label="LOF",
         nonlinear=True,
-        parameters="model built on the inliers (paper); 20 neighbours (scikit-learn's default)",
+        parameters="model built on the inliers (paper); number of neighbours as in the protocol",
         fit=unsupervised.lof,
     ),
     Method(

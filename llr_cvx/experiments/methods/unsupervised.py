@@ -17,9 +17,6 @@ KDE_WIDTHS = np.geomspace(0.05, 2.0, 12)
 #: nu of the one-class SVM: libSVM's default, since the paper names the library and no value.
 OSVM_NU = 0.5
 
-#: Neighbours of LOF: scikit-learn's default, inside the range 10-50 that Breunig et al. advise.
-LOF_NEIGHBORS = 20
-
 
 def kde(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """Log density of the inliers at the test rows, p(x) = 1/(n (2 pi s^2)^(d/2)) sum_k exp(-||x-x_k||^2/(2 s^2)).
@@ -55,6 +52,6 @@ def osvm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.r
 
 def lof(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """Minus the local outlier factor of each test row among the inliers alone."""
-    k = min(LOF_NEIGHBORS, len(X_inlier) - 1)
+    k = min(protocol.lof_neighbors, len(X_inlier) - 1)
     model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(X_inlier)
     return Outcome(np.asarray(model.score_samples(X_test)), {"n_neighbors": float(k)})
