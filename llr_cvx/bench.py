@@ -64,10 +64,8 @@ class Record:
         Time to the gap, and the part of it spent on compiling the model; NaN if the gap was not reached.
     setting : str
         The solver's tolerance that was the cheapest to reach the gap (or came closest to it), or a remark.
-    runs : int
-        `seconds` is the median of so many.
-    points : int
-        Problems solved in that time.
+    runs, points : int
+        `seconds` is the median of so many runs, in each of which so many problems were solved.
     fused_share : float
         Share of the edges along which rows of W are exactly equal.
     peak_bytes : int or None
@@ -218,10 +216,7 @@ def _quietly() -> Iterator[None]:
 
 
 def attempts(problem: Problem, solver: str, target: float, rules: Rules, tell: Tell) -> tuple[float, list[Attempt]]:
-    """Seconds to compile the model, and runs from the loosest tolerance on, until `target` is proved.
-
-    A solver that gives up on one tolerance is not asked for a tighter one.
-    """
+    """Seconds to compile, and runs from loose to tight until `target` is proved or the solver gives up."""
     tolerances, options = TOLERANCES[solver]
     limits = {"CLARABEL": {"time_limit": rules.time_limit, "max_threads": rules.threads}}
     limits["SCS"] = {"time_limit_secs": rules.time_limit}
