@@ -144,7 +144,7 @@ def test_package_imports_without_the_optional_wheels():
     code = (
         "import sys\n"
         f"for name in {blocked}: sys.modules[name] = None\n"
-        "import llr_cvx, llr_cvx.experiments.reports, llr_cvx.cli.reproduce\n"
+        "import llr_cvx, llr_cvx.experiments.targets, llr_cvx.cli.reproduce\n"
         "from llr_cvx.experiments.methods import METHODS\n"
         "print(len(METHODS))"
     )

@@ -68,8 +68,9 @@ def command(
       llr-cvx reproduce all                          the paper's 100 trials
       llr-cvx reproduce table2 --backend dask --scheduler tcp://10.0.0.1:8786
     """
-    from llr_cvx.experiments.reports import TARGETS, Setting
     from llr_cvx.experiments.runner import Workers
+    from llr_cvx.experiments.session import Setting
+    from llr_cvx.experiments.targets import TARGETS
 
     try:
         workers = Workers(jobs, backend, scheduler)

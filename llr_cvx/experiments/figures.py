@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from llr_cvx import _archive
+from llr_cvx._validation import FloatArray
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.statistics import Summary
 from llr_cvx.problem import Problem
@@ -26,7 +27,7 @@ _COLORS = {
 }  # fmt: skip
 
 
-def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool]) -> Figure:
+def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool], algorithm1: FloatArray) -> Figure:
     """The four panels.
 
     Parameters
@@ -36,13 +37,15 @@ def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool]) -> Fi
     solution : Solution
         LLR on one draw, with its trace.
     is_outlier : booleans over the test rows of that draw
+    algorithm1 : array
+        J at W(0), W(1), ... of the paper's own iteration on that draw.
     """
     figure = Figure(figsize=(12.0, 8.6), layout="constrained")
     panels = figure.subplots(2, 2)
     draw_auc(panels[0, 0], auc)
     draw_weights(panels[0, 1], solution)
     draw_scores(panels[1, 0], solution, np.asarray(list(is_outlier), dtype=bool))
-    draw_convergence(panels[1, 1], solution)
+    draw_convergence(panels[1, 1], solution, algorithm1)
     return figure
 
 
@@ -91,20 +94,19 @@ def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dty
     ax.grid(alpha=0.25)
 
 
-def draw_convergence(ax: Axes, solution: Solution) -> None:
-    """(d) J and the proven lower bound at each iteration."""
+def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> None:
+    """(d) J at each iteration of Algorithm 1 as printed, and of the solver used here with its proven bound."""
     trace = solution.trace
     if trace is None:
         raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
     step = np.arange(1, len(trace.objective) + 1)
-    ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W)")
-    ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="proven lower bound of J*")
+    ax.plot(np.arange(len(algorithm1)), algorithm1, color="#0072B2", marker="^", ms=3, label="J(W), Algorithm 1")
+    ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W), primal-dual IRLS")
+    ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="its proven lower bound of J*")
     gap = max(solution.certificate.relative_gap, 1e-16)  # rounding can put it at or below 0
-    ax.set(
-        xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e} at the end"
-    )
-    low, high = float(solution.certificate.dual), float(max(trace.objective))
-    margin = 0.15 * (high - low) or 1.0
+    ax.set(xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e}")
+    low, high = float(solution.certificate.dual), float(max(*trace.objective, *algorithm1))
+    margin = 0.1 * (high - low) or 1.0
     ax.set_ylim(low - 2.0 * margin, high + margin)
     ax.legend(fontsize=8)
     ax.grid(alpha=0.25)

