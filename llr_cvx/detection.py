@@ -25,6 +25,9 @@ SCALINGS: dict[str, Callable[[], Any]] = {
     "minmax": MinMaxScaler,
 }
 
+#: With fewer test rows than this, quartiles of their scores say little.
+FEW = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Detection:
@@ -149,7 +152,11 @@ def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "s
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         detector.fit(scaler.transform(raw), y, **fit)
-    notes = _constant_columns(inliers, test) + list(dict.fromkeys(str(w.message) for w in caught))
+    notes = (
+        _few_rows(detector, test)
+        + _constant_columns(inliers, test)
+        + list(dict.fromkeys(str(w.message) for w in caught))
+    )
     explanations = detector.explain_table(values=raw, names=inliers.columns)
     return Detection(inliers, test, detector, scaling, explanations, notes)
 
@@ -161,6 +168,16 @@ def threshold_rule(detector: LLRDetector) -> str:
     if detector.contamination is not None:
         return f"lowest {100 * detector.contamination:g} % of the test rows"
     return "lower fence of the test rows' scores (first quartile - 1.5 interquartile ranges)"
+
+
+def _few_rows(detector: LLRDetector, test: Frame) -> list[str]:
+    """The default threshold compares the test rows with one another."""
+    if len(test.ids) >= FEW or detector.threshold is not None or detector.contamination is not None:
+        return []
+    return [
+        f"the default threshold compares the {len(test.ids)} test row(s) with one another and needs at least {FEW} "
+        "to mean much: give a threshold on r"
+    ]
 
 
 def _constant_columns(inliers: Frame, test: Frame) -> list[str]:

@@ -18,6 +18,8 @@ from llr_cvx.solution import Solution
 DUST = 1e-4
 #: ... and so does one that moves no row's score by more than this.
 NEGLIGIBLE = 1e-7
+#: Rows named that share a reason; in a large batch whole crowds do.
+SHARED = 20
 #: The inliers' typical range of a feature goes between these quantiles.
 TYPICAL = (0.05, 0.95)
 
@@ -91,8 +93,10 @@ class Explanation:
         None where every feature is selected or the row has no weights at all.
     group : int
         Equal for rows that share their weight vector (exactly, or within the tolerance asked).
+    group_size : int
+        Explained rows in that group, this one included.
     shares_with : tuple of int
-        The other explained rows of that group.
+        The other explained rows of that group, the worst ones first and at most `SHARED` of them.
     """
 
     rank: int
@@ -104,6 +108,7 @@ class Explanation:
     reasons: tuple[Reason, ...]
     next_feature: NextFeature | None
     group: int
+    group_size: int
     shares_with: tuple[int, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -193,7 +198,8 @@ def explain_rows(
             reasons=reasons(i),
             next_feature=next_feature(i),
             group=int(label[i]),
-            shares_with=tuple(j for j in members[int(label[i])] if j != i),
+            group_size=len(members[int(label[i])]),
+            shares_with=tuple(j for j in members[int(label[i])][: SHARED + 1] if j != i)[:SHARED],
         )
         for rank, i in enumerate(rows, start=1)
     ]

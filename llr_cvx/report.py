@@ -140,7 +140,7 @@ def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
         following = f"Nearest to being selected: {escape(e.next_feature.feature)}, {percent:.3g} % short of it. "
     shared = ""
     if e.shares_with:
-        shared = f"Shares its reason with row {_listing(run.id_of(row) for row in e.shares_with)}. "
+        shared = f"Shares its reason with row {_listing(map(run.id_of, e.shares_with), e.group_size - 1)}. "
     doubt = "" if e.certain else "The proven interval reaches across the threshold. "
     return (
         f'<article class="card" id="o{e.rank}"><header><h3>{e.rank}. {escape(name)}</h3>'
@@ -193,9 +193,9 @@ def _pairs(items: dict[str, str]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in items.items()) + "</dl>"
 
 
-def _listing(names: Iterable[str], limit: int = 8) -> str:
-    shown = [escape(name) for name in names]
-    return ", ".join(shown[:limit]) + (f" and {len(shown) - limit} more" if len(shown) > limit else "")
+def _listing(names: Iterable[str], total: int, limit: int = 8) -> str:
+    shown = [escape(name) for name in names][:limit]
+    return ", ".join(shown) + (f" and {total - len(shown)} more" if total > len(shown) else "")
 
 
 def _interval(e: Explanation) -> str:

@@ -186,6 +186,8 @@ def test_constant_columns_one_row_no_outlier_and_all_outliers(files):
     one = detect(files, "--tau", "0.5", inliers="g.csv", test="one.csv")
     assert "1 of 1 test rows are outliers" in one.output
     assert "differs in 1 test row(s)" in one.output
+    assert "give a threshold" not in one.output
+    assert "compares the 1 test row(s) with one another" in detect(files, inliers="g.csv", test="one.csv").output
 
 
 def test_help_teaches():

@@ -10,7 +10,7 @@ import pytest
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detector import LLRDetector
 from llr_cvx.exact import solve_exact
-from llr_cvx.explain import explain_rows, groups, records, selected_features, selection_distance
+from llr_cvx.explain import SHARED, explain_rows, groups, records, selected_features, selection_distance
 from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 
@@ -132,9 +132,13 @@ def test_groups_are_the_fused_rows():
     exact, loose = groups(detector.solution_, 0.0), groups(detector.solution_, 1e-3)
     assert len(np.unique(exact)) < len(exact)  # something fused
     assert len(np.unique(loose)) <= len(np.unique(exact))
-    for e in detector.explain_table():
-        for other in e.shares_with:
-            assert loose[other] == loose[e.row]
+    table = detector.explain_table(rows=np.flatnonzero(detector.solution_.problem.y < 0))
+    asked = [e.row for e in table]
+    assert max(e.group_size for e in table) > 1
+    for e in table:
+        others = [row for row in asked if loose[row] == loose[e.row] and row != e.row]
+        assert e.group_size == 1 + len(others)
+        assert list(e.shares_with) == others[:SHARED]
 
 
 def test_dust_of_a_conic_solver_is_not_a_reason():

@@ -177,8 +177,9 @@ def _print(run: Detection, top: int) -> None:
                 f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection"
             )
         if e.shares_with:
-            others = [run.id_of(row) for row in e.shares_with]
-            click.echo(f"    same reason as: {', '.join(others[:10])}{', ...' if len(others) > 10 else ''}")
+            others = [run.id_of(row) for row in e.shares_with[:10]]
+            more = e.group_size - 1 - len(others)
+            click.echo(f"    same reason as: {', '.join(others)}{f' and {more} more' if more else ''}")
     if len(found) > top:
         click.echo(f"\n... and {len(found) - top} more")
     click.echo(
