@@ -146,6 +146,26 @@ def test_dual_point_outside_its_domain_is_moved_in_and_reported(instance, claim)
     assert far["dual_low"] <= instance.upper
 
 
+def test_alpha_above_one_proves_nothing():
+    """Three samples at 1, one at 0.3: alpha = 5 for the last would make every v_i vanish and D = 3 log 2 > J*."""
+    problem = llr_cvx.Problem(
+        [[1.0], [1.0], [1.0], [0.3]],
+        [1, 1, 1, -1],
+        [[0, 3], [1, 3], [2, 3]],
+        np.ones(3),
+        lambda1=10.0,
+        lambda2=1e-3,
+    )
+    best = llr_cvx.solve_irls(problem, tol=1e-9)
+    assert best.objective < 2.0
+    W = np.zeros((4, 1))
+    arrays = {"W": W, "alpha": np.array([0.5, 0.5, 0.5, 5.0]), "U": np.full((3, 1), 0.5)}
+    result = checker.check(problem_arrays(problem), arrays | {"primal": np.asarray(3.0), "dual": np.asarray(2.0)})
+    assert not result["confirmed"]
+    assert result["dual_low"] <= best.objective
+    assert result["dual_violation"] == 4.0
+
+
 def test_infinite_objective_is_never_confirmed(claim):
     problem, arrays = claim
     huge = checker.check(problem, arrays | {"W": arrays["W"] + 1e200, "primal": np.asarray(1e308)})

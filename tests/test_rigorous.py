@@ -87,6 +87,18 @@ def test_dual_point_is_made_feasible_in_exact_arithmetic():
     np.testing.assert_allclose(u, U, rtol=1e-13)
 
 
+def test_exact_feasibility_does_not_rest_on_the_floating_point_projection(monkeypatch):
+    """Take the projection away: the exact test alone must shrink what is outside, by little or by much."""
+    monkeypatch.setattr("llr_cvx.rigorous.feasible", lambda problem, alpha, U: (alpha, U.copy()))
+    p = load_instance("islands").problem
+    rng = np.random.default_rng(1)
+    U = rng.standard_normal((len(p.edges), p.shape[1]))
+    U *= (p.radii / np.linalg.norm(U, axis=1))[:, None] * rng.choice([0.5, 1.0, 1.0 + 1e-12, 3.0], len(U))[:, None]
+    alpha = np.full(p.shape[0], 0.5)
+    assert not is_exactly_feasible(p, alpha, U)
+    assert is_exactly_feasible(p, *exactly_feasible(p, alpha, U))
+
+
 def test_far_infeasible_dual_point_still_gives_a_true_bound():
     instance = load_instance("fused-some")
     proof = enclose(instance.problem, instance.W, 3.0 * instance.alpha, 50.0 * instance.U)
