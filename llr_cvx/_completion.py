@@ -80,12 +80,25 @@ def _projection_onto_flows(face: Face, alpha: FloatArray, inside: NDArray[np.boo
 
 
 def _wanted(face: Face, v: FloatArray) -> FloatArray:
-    """The v nearest to the given one, with the same sum over each cluster, that satisfies the conditions there."""
+    """The nearest v with the same sum over each cluster that satisfies the conditions there.
+
+    On the support that is the mean. Off it, it is clip(v + shift) with one shift for each cluster and feature,
+    found by bisection, because the mean of the clipped values grows with the shift.
+    """
     c, sizes = face.clusters, face.sizes[:, None]
     mean = (face.membership @ v) / sizes
-    bound = (2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1))[c, None]
-    wanted = np.clip(v, -bound, bound)
-    for _ in range(4):  # what clipping took away is given to the others, up to their bound
-        wanted = np.clip(wanted + (mean - (face.membership @ wanted) / sizes)[c], -bound, bound)
-    wanted = np.where((face.w != 0.0)[c], mean[c], wanted)
-    return np.asarray(wanted + (mean - (face.membership @ wanted) / sizes)[c])
+    level = (2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1))[:, None]
+    bound, goal = level[c], np.clip(mean, -level, level)
+    clipped = np.clip(v, -bound, bound)
+    if not np.any(clipped != v):
+        return np.asarray(np.where((face.w != 0.0)[c], mean[c], v))
+    high = np.full_like(mean, np.abs(v).max() + level.max())
+    low = -high
+    for _ in range(60):
+        shift = 0.5 * (low + high)
+        clipped = np.clip(v + shift[c], -bound, bound)
+        below = (face.membership @ clipped) / sizes < goal
+        low, high = np.where(below, shift, low), np.where(below, high, shift)
+    return np.asarray(
+        np.where((face.w != 0.0)[c], mean[c], clipped + (mean - (face.membership @ clipped) / sizes)[c])
+    )

@@ -92,16 +92,29 @@ def identify(problem: Problem, W: FloatArray, duals: Duals) -> Face:
     return Face(problem, clusters, np.where(free, w, 0.0), free)
 
 
+def released(face: Face, W: FloatArray, wrong: BoolArray) -> Face:
+    """Dissolve the clusters that are marked into single samples, each at its own row of W."""
+    loose = wrong[face.clusters]
+    C = len(face.w)
+    labels = face.clusters.copy()
+    labels[loose] = C + np.arange(np.count_nonzero(loose))
+    kept, labels = np.unique(labels, return_inverse=True)
+    rows = np.where(face.free[face.clusters[loose]], W[loose], 0.0)
+    w = np.concatenate([face.w, rows])[kept]
+    free = np.concatenate([face.free, rows != 0.0])[kept]
+    return Face(face.problem, labels.astype(np.int64), w, free)
+
+
 def components(problem: Problem, joined: BoolArray) -> IntArray:
     """Labels of the connected components over the edges that are marked."""
     return component_labels(problem.shape[0], problem.edges[joined])
 
 
-def descend(face: Face, budget: int) -> Face:
-    """Newton's method from the face's own point, the face corrected on the way.
+def descend(face: Face, budget: int, accuracy: float) -> tuple[Face, int]:
+    """Newton's method from the face's own point to a relative gradient of `accuracy`; the face is corrected too.
 
-    `budget` limits the conjugate gradient iterations in all: on the right face the systems are easy, on a wrong one
-    they are not, and it is better to return to the smoothed iteration.
+    `budget` limits the conjugate gradient iterations in all, and what is left of it is returned: on the right face
+    the systems are easy, on a wrong one they are not, and it is better to go back to the smoothed iteration.
     """
     best, stalls = face.problem.objective(face.W), 0
     rtol = 1e-2
@@ -111,17 +124,17 @@ def descend(face: Face, budget: int) -> Face:
         level = 2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1)
         sigma = np.where(face.w != 0.0, np.sign(face.w), -np.sign(v)) * face.free
         gradient = np.where(face.free, v + (face.sizes * level)[:, None] * sigma, 0.0)
-        if np.abs(gradient).max(initial=0.0) <= 1e-14 * np.abs(v).max(initial=1e-300):
+        if np.abs(gradient).max(initial=0.0) <= accuracy * np.abs(v).max(initial=1e-300):
             break
         step, n_cg = _newton_direction(face, gradient, sigma, curvature, rtol, budget)
         budget -= n_cg + 1
         before = face
         face, value = _line_search(face, step, sigma, best)
         same = len(face.w) == len(before.w) and bool((face.free == before.free).all())
-        rtol = 1e-6 if same else 1e-2  # full accuracy pays only once the face has settled
+        rtol = 1e-4 if same else 1e-2  # full accuracy pays only once the face has settled
         stalls = stalls + 1 if value >= best * (1.0 - 1e-15) else 0
         best = min(best, value)
-    return face
+    return face, budget
 
 
 def _slopes(face: Face) -> tuple[FloatArray, FloatArray]:

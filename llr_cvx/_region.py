@@ -72,11 +72,18 @@ def refine(problem: Problem, at: Smoothed, duals: Duals, tol: float, max_rounds:
     return at, Duals(u, z)
 
 
+def gap_shares(problem: Problem, W: FloatArray, alpha: FloatArray, U: FloatArray) -> FloatArray:
+    """What each sample adds to the gap: lambda2 ||w_i||_1^2 + ||v_i||_inf^2 / (4 lambda2) + w_i.v_i >= 0."""
+    v = problem.dual_vectors(alpha, U)
+    largest, l1 = np.abs(v).max(axis=1), np.abs(W).sum(axis=1)
+    if problem.lambda2 == 0:
+        return np.asarray(l1 * largest + row_dot(W, v))
+    return np.asarray(problem.lambda2 * l1**2 + largest**2 / (4.0 * problem.lambda2) + row_dot(W, v))
+
+
 def worst_samples(problem: Problem, at: Smoothed, duals: Duals, tol: float) -> IntArray:
     """The fewest samples outside which the gap is below a third of the whole, or of what tol asks for."""
-    v = problem.dual_vectors(at.alpha, problem.radii[:, None] * duals.u)
-    largest, l1 = np.abs(v).max(axis=1), np.abs(at.W).sum(axis=1)
-    share = problem.lambda2 * l1**2 + largest**2 / (4.0 * problem.lambda2) + row_dot(at.W, v)
+    share = gap_shares(problem, at.W, at.alpha, problem.radii[:, None] * duals.u)
     order = np.argsort(-share)
     outside = share.sum() - np.cumsum(share[order])
     allowed = max(0.3 * share.sum(), 0.3 * tol * at.objective)

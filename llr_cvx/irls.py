@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
 from llr_cvx._completion import complete_dual
-from llr_cvx._face import components, descend, identify
-from llr_cvx._region import refine
+from llr_cvx._face import components, descend, identify, released
+from llr_cvx._region import gap_shares, refine
 from llr_cvx._system import Duals, newton_step
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate, lower_bound
@@ -38,6 +38,7 @@ from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
 SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 FINISH_BELOW = 1e-5  # tolerances from here on make the exact finish worth its price
+FIRST_FINISH = 2e-5  # relative gap at which the exact finish is first tried
 SETTLED = 3.0  # epsilon shrinks once the gap is at most this multiple of J_epsilon - J
 
 
@@ -190,14 +191,13 @@ def minimise(
 ) -> Run:
     """The loop: smooth, bound, finish if possible, shrink epsilon if allowed, step."""
     began = time.perf_counter()
-    warm = start is not None
     W, duals, epsilon = start or cold_start(problem)
     floor = 1e-16 * _first_epsilon(problem)
     at = smoothed(problem, W, epsilon)
     best = Best(problem, W)
     rows: list[tuple[float, float, float, float, float]] = []
     cg_rtol, held, spent = 1e-2, 0, 0
-    next_finish = (1e-2 if warm else 2e-4) if tol <= FINISH_BELOW else 0.0
+    next_finish = FIRST_FINISH if tol <= FINISH_BELOW else 0.0
     status = "iteration_limit"
 
     def record(W: FloatArray, objective: float, value: float, epsilon: float) -> None:
@@ -304,18 +304,25 @@ def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatA
 
 def _finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: float, budget: int) -> bool:
     """Newton on the face read off (W, duals); True if its exactly sparse and fused W is proved optimal to tol."""
-    face = descend(identify(problem, W, duals), budget)
-    W_face = face.W
-    objective = problem.objective(W_face)
-    if not objective <= best.objective * (1.0 + tol):
-        return False
-    target = objective * (1.0 - min(0.01 * tol, 1e-13))
-    alpha, U = complete_dual(face, problem.radii[:, None] * duals.u, target)
-    best.bound(alpha, U)
-    proved = objective - best.dual <= tol * objective
-    if proved or objective < best.objective:
-        best.adopt(W_face, objective)
-    return proved
+    face = identify(problem, W, duals)
+    for _ in range(3):
+        face, budget = descend(face, budget, accuracy=max(1e-14, 1e-3 * tol))
+        W_face = face.W
+        objective = problem.objective(W_face)
+        target = objective * (1.0 - min(0.01 * tol, 1e-13))
+        alpha, U = complete_dual(face, problem.radii[:, None] * duals.u, target)
+        best.bound(alpha, U)
+        proved = objective - best.dual <= tol * objective
+        if proved or objective < best.objective:
+            best.W, best.objective = W_face, objective
+        if proved or budget <= 0:
+            return proved
+        share = gap_shares(problem, W_face, alpha, U)
+        wrong = (face.membership @ share > 0.1 * share.sum() / len(face.w)) & (face.sizes > 1)
+        if not wrong.any():
+            return False
+        face, budget = released(face, W, wrong), budget + 100
+    return False
 
 
 def _print_step(step: Step) -> None:
