@@ -43,7 +43,7 @@ def _draw_race(ax: Axes, records: list[Record]) -> None:
         ax.plot(list(by_gap), list(by_gap.values()), label=label, **look)
     ax.set(xscale="log", yscale="log", xlabel="proved relative gap", ylabel="seconds", title="Time to a proof")
     ax.invert_xaxis()
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))  # below: lines fill the axes
     ax.grid(alpha=0.25)
 
 

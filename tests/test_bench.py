@@ -24,6 +24,7 @@ from llr_cvx.cli import bench as cli
 from llr_cvx.cli import main
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.exact import solve_exact
+from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution, SolverError
 
@@ -192,11 +193,20 @@ def test_cheapest_is_not_the_loosest() -> None:
     assert (none.setting, none.reached) == ("c", 1e-7)
 
 
-def test_fused_edges_are_counted_exactly() -> None:
-    apart = measure_irls("race", random_problem(2, lambda1=1e-4), 1e-9, 0, ONCE)
-    fused = measure_irls("race", random_problem(2, lambda1=1e6), 1e-9, 0, ONCE)
-    assert apart.fused_share < 0.1
-    assert fused.fused_share == 1.0
+def test_fused_edges_are_seen_before_the_rows_are_equal() -> None:
+    """The dual tells at a gap of 1e-4 most of what equal rows tell at 1e-9, and nothing else."""
+    p = random_problem(2, N=40, d=4, lambda1=0.3)
+    rough, fine = solve_irls(p, 1e-4), solve_irls(p, 1e-9)
+    i, j = p.edges.T
+    exact = np.mean(np.all(fine.W[i] == fine.W[j], axis=1))
+    assert 0.2 < exact < 0.9
+    assert 0.6 * exact < bench.fused_share(fine) <= exact
+    assert 0.6 * exact < bench.fused_share(rough) <= exact
+
+
+@pytest.mark.parametrize(("lambda1", "share"), [(1e-4, 0.0), (1e6, 1.0)])
+def test_nothing_or_everything_is_fused(lambda1: float, share: float) -> None:
+    assert measure_irls("race", random_problem(2, lambda1=lambda1), 1e-9, 0, ONCE).fused_share == share
 
 
 def test_memory_is_that_of_the_new_process_alone() -> None:

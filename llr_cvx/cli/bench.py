@@ -175,7 +175,7 @@ def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> l
     def irls(part: str, N: int, d: int, seed: int, gap: float, lambda1: float = o["lambda1"]) -> None:
         tell(f"IRLS to {gap:.0e}, N = {N:,}, d = {d}, seed {seed} ...")
         problem = bench.instance(N, d, seed, lambda1, o["lambda2"])
-        found.append(bench.measure_irls(part, problem, gap, seed, rules))
+        found.append(bench.measure_irls(part, problem, gap, seed, rules, progress=N >= 5_000))
         tell(f"IRLS: gap {found[-1].reached:.1e} proved after {found[-1].seconds:.3f} s")
 
     for seed in o["seeds"]:
