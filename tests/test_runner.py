@@ -78,7 +78,9 @@ def test_a_line_cut_short_is_done_again(tmp_path):
     path = tmp_path / "trials.jsonl"
     whole = run(small(3), path)
     lines = path.read_bytes().split(b"\n")
-    path.write_bytes(b"\n".join(lines[:3]) + b"\n" + lines[3][:40])  # header, two trials, a torn third
+    path.write_bytes(
+        b"\n".join(lines[:3]) + b"\n" + lines[3][:40] + b"x" * 5000
+    )  # header, two trials, a torn third
     assert len(TrialStore(path, HEADER).read()) == 2
     assert numbers(run(small(3), path)) == numbers(whole)
     rows = [json.loads(line) for line in path.read_text().splitlines()]

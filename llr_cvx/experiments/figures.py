@@ -99,7 +99,7 @@ def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> No
     trace = solution.trace
     if trace is None:
         raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
-    step = np.arange(1, len(trace.objective) + 1)
+    step = np.arange(len(trace.objective))  # both start from W = 0
     ax.plot(np.arange(len(algorithm1)), algorithm1, color="#0072B2", marker="^", ms=3, label="J(W), Algorithm 1")
     ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W), primal-dual IRLS")
     ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="its proven lower bound of J*")

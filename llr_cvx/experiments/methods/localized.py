@@ -12,10 +12,15 @@ from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
 
+#: Iterations before a trial is given up and listed as failed; most take 10 to 20. Not seconds: those would make the
+#: numbers depend on the machine.
+MAX_ITER = 60
+
 
 def llr(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """log r of each test row, Eq. (4), at the optimum of Eq. (5), with the gap that proves it."""
-    return _outcome(solve_irls(llr_problem(X_inlier, X_test, protocol), tol=protocol.tol), len(X_inlier))
+    problem = llr_problem(X_inlier, X_test, protocol)
+    return _outcome(solve_irls(problem, tol=protocol.tol, max_iter=MAX_ITER), len(X_inlier))
 
 
 def llr_exact(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:

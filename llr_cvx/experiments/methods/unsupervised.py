@@ -43,9 +43,8 @@ def osvm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.r
     X, _ = pool(X_inlier, X_test)
     width = median_distance(X)
     machine = OneClassSVM(kernel="rbf", gamma=0.5 / width**2, nu=OSVM_NU, tol=1e-6)
-    machine.random_state = int(
-        rng.integers(2**31)
-    )  # no argument sets it, and None would draw from the global state
+    # No argument sets it, and None would draw from the global state.
+    machine.random_state = int(rng.integers(2**31))
     machine.fit(X)
     return Outcome(np.asarray(machine.decision_function(X_test)).ravel(), {"width": width})
 
