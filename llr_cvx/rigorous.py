@@ -10,6 +10,8 @@ For lambda2 = 0 the bound D needs v_i = 0 exactly and the proven interval is [0,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -88,7 +90,7 @@ def enclose(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) -> E
     flint = _flint()
     W = check.weight_matrix(W, problem.shape)
     a, u = exactly_feasible(problem, alpha, U)
-    with flint.ctx.workprec(PRECISION):
+    with _precision(flint):
         J, D = _primal(problem, W, flint), _dual(problem, a, u, flint)
         dual_low, dual_high = _outwards(D, flint)
         primal_low, primal_high = _outwards(J, flint)
@@ -118,6 +120,17 @@ def _flint() -> Any:
     except ImportError:
         raise ImportError("rigorous enclosures need python-flint: pip install 'llr-cvx[rigorous]'") from None
     return flint
+
+
+@contextmanager
+def _precision(flint: Any) -> Iterator[None]:
+    """Work with `PRECISION` bits; the caller's own setting comes back."""
+    before = flint.ctx.prec
+    flint.ctx.prec = PRECISION
+    try:
+        yield
+    finally:
+        flint.ctx.prec = before
 
 
 def _balls(array: FloatArray, flint: Any) -> list[Any]:
