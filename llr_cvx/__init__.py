@@ -2,9 +2,23 @@
 
 from llr_cvx.certify import certify
 from llr_cvx.datasets import make_synthetic
+from llr_cvx.detector import LLRDetector
 from llr_cvx.exact import formulate, solve_exact
 from llr_cvx.graph import similarity_graph
 from llr_cvx.irls import solve_irls
+from llr_cvx.path import regularization_path
 from llr_cvx.problem import Problem
+from llr_cvx.verification import verify
 
-__all__ = ["Problem", "certify", "formulate", "make_synthetic", "similarity_graph", "solve_exact", "solve_irls"]
+__all__ = [
+    "LLRDetector",
+    "Problem",
+    "certify",
+    "formulate",
+    "make_synthetic",
+    "regularization_path",
+    "similarity_graph",
+    "solve_exact",
+    "solve_irls",
+    "verify",
+]

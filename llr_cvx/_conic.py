@@ -23,6 +23,7 @@ def solve(
     """Solve the CVXPY model, recompute J from W, and let the certificate decide the status."""
     tol = check.real_number(tol, "tol", strict=True)
     name = installed(solver)
+    problem.require_attained()
     start = time.perf_counter()
     said = _run(model, variable, name, options)
     if variable.value is None or not np.isfinite(variable.value).all():
@@ -30,7 +31,7 @@ def solve(
     W = np.array(variable.value, dtype=float)
     proof = _prove(problem, model, W, tol)
     status = "uncertified" if problem.lambda2 == 0 else "optimal" if proof.proves(tol) else "inaccurate"
-    reached = f"{name} said {said}; proven relative gap {proof.relative_gap:.2e}, tol {tol:g}"
+    reached = f"{name} said {said}; proven relative gap {proof.bounded_relative_gap:.2e}, tol {tol:g}"
     stats = model.solver_stats
     return Solution(
         problem=problem,

@@ -134,7 +134,13 @@ def descend(face: Face, budget: int, accuracy: float) -> tuple[Face, int]:
         rtol = 1e-4 if same else 1e-2  # full accuracy pays only once the face has settled
         stalls = stalls + 1 if value >= best * (1.0 - 1e-15) else 0
         best = min(best, value)
-    return face, budget
+    return _swept(face), budget
+
+
+def _swept(face: Face) -> Face:
+    """Weights that move no score by more than rounding are set to zero."""
+    dust = np.abs(face.w) * np.abs(face.problem.X).max(axis=0) < 1e-14
+    return replace(face, w=np.where(dust, 0.0, face.w), free=face.free & ~dust)
 
 
 def _slopes(face: Face) -> tuple[FloatArray, FloatArray]:

@@ -87,7 +87,8 @@ def newton_step(
 
 def rank_two_inverse(diagonal: FloatArray, p: FloatArray, q: FloatArray) -> Operator:
     """R -> (diag(diagonal_i) + p_i p_i^T + q_i q_i^T)^-1 r_i for each row i (Woodbury): block Jacobi in O(N d)."""
-    tiny = 1e-12 * (row_dot(p, p) + row_dot(q, q))[:, None] + 1e-300
+    # The floor keeps the cancellation in Woodbury's formula harmless where the diagonal vanishes (no coupling).
+    tiny = 1e-8 * (row_dot(p, p) + row_dot(q, q))[:, None] + 1e-300
     inverse = 1.0 / (diagonal + tiny)
     mp, mq = inverse * p, inverse * q
     pp, pq, qq = 1.0 + row_dot(p, mp), row_dot(p, mq), 1.0 + row_dot(q, mq)

@@ -187,16 +187,20 @@ class Problem:
         return float(np.log((len(self.y) - n_inlier) / n_inlier)) + self.scores(W)
 
     def require_attained(self) -> None:
-        """Raise if the infimum of J is not attained: lambda2 = 0, and some component is linearly separable."""
-        if self.lambda2 > 0:
-            return
-        for rows in self._components():
-            if _separable(self.y[rows, None] * self.X[rows]):
-                raise ValueError(
-                    f"lambda2 = 0 and the {len(rows)} connected sample(s) that contain row {rows[0]} are linearly "
-                    "separable: J falls forever along the separating direction and has no minimiser; "
-                    "use lambda2 > 0"
-                )
+        """Raise if J has no minimiser."""
+        if not self.attained:
+            rows = next(rows for rows in self._components() if _separable(self.y[rows, None] * self.X[rows]))
+            raise ValueError(
+                f"lambda2 = 0 and the {len(rows)} connected sample(s) that contain row {rows[0]} are linearly "
+                "separable: J falls forever along the separating direction and has no minimiser; use lambda2 > 0"
+            )
+
+    @cached_property
+    def attained(self) -> bool:
+        """Whether J has a minimiser: not if lambda2 = 0 and some component of the graph is linearly separable."""
+        return self.lambda2 > 0 or not any(
+            _separable(self.y[rows, None] * self.X[rows]) for rows in self._components()
+        )
 
     def _components(self) -> list[IntArray]:
         label = component_labels(self.shape[0], self.edges[self.radii > 0])
