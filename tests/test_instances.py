@@ -1,0 +1,283 @@
+"""The instance library: every stored interval is proved again, and what is exported is the same problem."""
+
+import csv
+import json
+from dataclasses import replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import llr_cvx as llr
+from llr_cvx import checker
+from llr_cvx.cli import main
+from llr_cvx.instances import list_instances, load_instance
+from llr_cvx.instances.export import export_instance
+from llr_cvx.instances.generators import RECIPES, chain, complete, ring
+from llr_cvx.instances.library import DATA, WIDTH, build_instance, read_instance, recertify, write_instance
+from llr_cvx.instances.planted import Planted, plant
+from llr_cvx.oracles import solve_decoupled
+
+NAMES = list_instances()
+
+
+def fused(instance):
+    """For each edge: whether the reference rows are equal."""
+    return ~(instance.problem.incidence @ instance.W).any(axis=1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_interval_is_proved_again(name):
+    instance = load_instance(name)
+    proved = recertify(instance)
+    assert proved.relative_width <= instance.relative_width <= WIDTH == 1e-9
+    # The generator still makes the stored problem (libraries may differ in the last digits).
+    made = RECIPES[name].make()
+    problem = made.problem if isinstance(made, Planted) else made
+    np.testing.assert_allclose(problem.X, instance.problem.X, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(problem.weights, instance.problem.weights, rtol=1e-9)
+    np.testing.assert_array_equal(problem.edges, instance.problem.edges)
+    np.testing.assert_array_equal(problem.y, instance.problem.y)
+    assert problem.lambda1 == pytest.approx(instance.problem.lambda1, rel=1e-9)
+    assert problem.lambda2 == pytest.approx(instance.problem.lambda2, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fast_solver_lands_in_the_interval(name):
+    instance = load_instance(name)
+    s = llr.solve_irls(instance.problem, tol=1e-9)
+    assert s.status == "optimal"
+    assert instance.lower * (1 - 1e-12) <= s.objective <= instance.upper * (1 + 2e-9)
+    assert s.certificate.dual <= instance.upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["pair-apart", "fused-some", "islands", "opposite-twins", "planted-clusters"])
+def test_conic_solver_lands_in_the_interval(name):
+    instance = load_instance(name)
+    s = llr.solve_exact(instance.problem)
+    assert instance.lower * (1 - 1e-12) <= s.objective <= instance.upper * (1 + 1e-6)
+
+
+def test_recertification_notices_a_wrong_interval():
+    instance = load_instance("fused-some")
+    with pytest.raises(RuntimeError, match="stored interval"):
+        recertify(replace(instance, lower=instance.lower * (1 + 1e-12), upper=instance.upper * (1 + 1e-12)))
+    with pytest.raises(RuntimeError, match="relative width"):
+        recertify(replace(instance, U=0.99 * instance.U))
+
+
+# ---- what the library spans -----------------------------------------------------------------------------
+
+
+def test_the_library_spans_what_it_promises():
+    assert len(NAMES) >= 24
+    instances = {name: load_instance(name) for name in NAMES}
+    shapes = np.array([i.problem.shape for i in instances.values()])
+    assert shapes[:, 0].min() == 2
+    assert 400 <= shapes[:, 0].max() <= 600
+    assert shapes[:, 1].min() == 1
+    assert shapes[:, 1].max() == 100
+    shares = {name: fused(i).mean() for name, i in instances.items() if len(i.problem.edges)}
+    assert shares["fused-none"] == 0
+    assert 0 < shares["fused-some"] < 0.5 < shares["fused-most"] < 1
+    assert shares["fused-all"] == 1
+    assert shares["lambda1-huge"] == 1
+    assert instances["decoupled"].problem.lambda1 == 0
+    assert instances["lambda2-tiny"].problem.lambda2 <= 1e-5
+    assert instances["lambda2-huge"].problem.lambda2 >= 1e5
+    assert len(instances["isolated"].problem.graph.isolated) == 10
+    assert instances["islands"].problem.graph.n_components == 7
+    degrees = np.bincount(instances["star"].problem.edges.ravel())
+    assert degrees[0] == 39
+    assert degrees[1:].max() == 1
+    assert len(instances["complete"].problem.edges) == 24 * 23 // 2
+    twins = instances["opposite-twins"].problem
+    np.testing.assert_array_equal(twins.X[:16], twins.X[16:])
+    np.testing.assert_array_equal(twins.y[:16], -twins.y[16:])
+    scales = np.abs(instances["bad-scales"].problem.X).max(axis=0)
+    assert scales.max() / scales.min() > 1e7
+    for d in (10, 50):
+        X_inlier, X_test, _ = llr.make_synthetic(d, 0)
+        np.testing.assert_allclose(instances[f"paper-d{d}"].problem.X, np.vstack([X_inlier, X_test]), rtol=1e-12)
+
+
+def test_closed_forms_match():
+    for name in ("decoupled", "no-edges"):
+        instance = load_instance(name)
+        W = solve_decoupled(instance.problem)
+        assert instance.problem.objective(W) == pytest.approx(instance.upper, rel=1e-14)
+
+
+# ---- planted optima -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("planted")])
+def test_planted_optimum_satisfies_the_optimality_conditions(name):
+    """The dual conditions of Sec. 2, recomputed here from the definition."""
+    made = RECIPES[name].make()
+    p, W = made.problem, made.W
+    np.testing.assert_allclose(made.alpha, p.alpha(W), rtol=1e-12)
+    D = W[p.edges[:, 0]] - W[p.edges[:, 1]]
+    length = np.linalg.norm(D, axis=1)
+    apart = length > 0
+    np.testing.assert_allclose(
+        made.U[apart], (p.radii[apart] / length[apart])[:, None] * D[apart], rtol=1e-9, atol=1e-12
+    )
+    assert np.all(np.linalg.norm(made.U[~apart], axis=1) < p.radii[~apart])
+    v = p.dual_vectors(made.alpha, made.U)
+    M = 2 * p.lambda2 * np.abs(W).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(v[W != 0], (-M * np.sign(W))[W != 0], rtol=1e-9, atol=1e-12)
+    assert np.all(np.abs(v) <= M * (1 + 1e-9) + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planting_any_structure(seed):
+    rng = np.random.default_rng(seed)
+    N, d = int(rng.integers(4, 20)), int(rng.integers(1, 6))
+    chosen = (rng.random(d) < 0.7) | (np.arange(d) == 0)
+    W = rng.standard_normal((3, d))[rng.integers(0, 3, N)] * chosen * 10.0 ** rng.integers(-3, 4)
+    edges = (chain, ring, complete)[seed % 3](N)
+    made = plant(W, edges, rng.uniform(0.5, 2.0, len(edges)), 1.0, 1.0, rng)
+    c = llr.certify(made.problem, made.W, made.alpha, made.U)
+    assert abs(c.relative_gap) < 1e-13
+    other = made.W * (1 + 0.01 * rng.standard_normal(W.shape))
+    assert made.problem.objective(other) > c.primal
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+
+
+def test_unknown_name_and_missing_file(tmp_path):
+    with pytest.raises(ValueError, match="no instance is called 'nothing'"):
+        load_instance("nothing")
+    with pytest.raises(FileNotFoundError, match="pair-fused"):
+        read_instance("pair-fused", tmp_path)
+
+
+def test_build_write_read(tmp_path):
+    built = build_instance("pair-fused")
+    write_instance(built, tmp_path)
+    back = read_instance("pair-fused", tmp_path)
+    np.testing.assert_array_equal(back.W, built.W)
+    assert (back.lower, back.upper) == (built.lower, built.upper)
+
+
+def test_the_stored_files_are_small():
+    assert sum(path.stat().st_size for path in DATA.glob("*.npz")) < 4e6
+
+
+def read_cbf(path):
+    """A reader written for this test: cones, objective, A and b of a CBF file."""
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    blocks, at = {}, 0
+    while at < len(lines):
+        key = lines[at]
+        at += 1
+        if key in ("VER", "OBJSENSE"):
+            blocks[key] = lines[at]
+            at += 1
+            continue
+        head = [int(x) for x in lines[at].split()]
+        blocks[key] = (head, [line.split() for line in lines[at + 1 : at + 1 + head[-1]]])
+        at += 1 + head[-1]
+    return blocks
+
+
+def solve_cbf(path):
+    """Pose the CBF file to CVXPY as it stands; return the optimal value and x."""
+    blocks = read_cbf(path)
+    assert (blocks["VER"], blocks["OBJSENSE"]) == ("3", "MIN")
+    (n, _), variables = blocks["VAR"]
+    assert variables == [["F", str(n)]]
+    (m, _), cones = blocks["CON"]
+    A, b, c = np.zeros((m, n)), np.zeros(m), np.zeros(n)
+    for i, j, value in blocks["ACOORD"][1]:
+        A[int(i), int(j)] += float(value)
+    for i, value in blocks["BCOORD"][1]:
+        b[int(i)] = float(value)
+    for j, value in blocks["OBJACOORD"][1]:
+        c[int(j)] = float(value)
+    x = cp.Variable(n)
+    z = A @ x + b
+    constraints, at = [], 0
+    for kind, size in cones:
+        part = z[at : at + int(size)]
+        at += int(size)
+        if kind == "L+":
+            constraints.append(part >= 0)
+        elif kind == "Q":
+            constraints.append(cp.SOC(part[0], part[1:]))
+        elif kind == "QR":  # 2 u v >= ||w||^2
+            constraints.append(cp.SOC(part[0] + part[1], cp.hstack([part[0] - part[1], np.sqrt(2) * part[2]])))
+        else:
+            assert kind == "EXP"  # u0 >= u1 exp(u2 / u1)
+            constraints.append(cp.ExpCone(part[2], part[1], part[0]))
+    assert at == m
+    return cp.Problem(cp.Minimize(c @ x), constraints).solve(solver="CLARABEL"), x.value
+
+
+@pytest.mark.parametrize("name", ["pair-apart", "pair-fused", "same-twins", "no-edges"])
+def test_cbf_file_has_the_certified_optimum(name, tmp_path):
+    instance = load_instance(name)
+    folder = export_instance(instance, tmp_path)
+    value, x = solve_cbf(folder / "problem.cbf")
+    assert value == pytest.approx(instance.upper, rel=1e-6)
+    W = x[: instance.W.size].reshape(instance.W.shape)
+    assert instance.problem.objective(W) == pytest.approx(instance.upper, rel=1e-5)
+
+
+def test_export_is_exact(tmp_path):
+    instance = load_instance("islands")
+    folder = export_instance(instance, tmp_path)
+    p = instance.problem
+    for name, matrix in (("samples", np.column_stack([p.y, p.X])), ("W", instance.W), ("U", instance.U)):
+        with open(folder / f"{name}.csv", newline="") as stream:
+            rows = list(csv.reader(stream))
+        np.testing.assert_array_equal(np.array(rows[1:], dtype=float), matrix)
+    with open(folder / "edges.csv", newline="") as stream:
+        rows = list(csv.reader(stream))[1:]
+    np.testing.assert_array_equal([[int(i), int(j)] for i, j, _ in rows], p.edges)
+    np.testing.assert_array_equal([float(w) for *_, w in rows], p.weights)
+    facts = json.loads((folder / "instance.json").read_text())
+    assert (facts["lower"], facts["upper"]) == (instance.lower, instance.upper)
+    result = checker.check(
+        checker.read(str(folder / "problem.npz"), checker.PROBLEM),
+        checker.read(str(folder / "certificate.json"), checker.CERTIFICATE),
+        tol=1e-9,
+    )
+    assert result["confirmed"]
+
+
+# ---- the command ------------------------------------------------------------------------------------------
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, ["instances", *map(str, arguments)])
+
+
+def test_command_list(tmp_path):
+    done = call("list", "--json", tmp_path / "all.json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads((tmp_path / "all.json").read_text())
+    assert [row["name"] for row in rows] == NAMES
+    assert "paper-d50" in done.output
+
+
+def test_command_export(tmp_path):
+    done = call("export", tmp_path / "out", "--only", "pair-apart", "--only", "zeros")
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["pair-apart", "zeros"]
+    (tmp_path / "file").write_text("")
+    assert call("export", tmp_path / "file" / "x", "--only", "zeros").exit_code != 0
+    assert "no instance is called" in call("export", tmp_path, "--only", "none").output
+
+
+def test_command_regenerate_and_check(tmp_path):
+    done = call("regenerate", "--folder", tmp_path, "--only", "pair-fused", "--only", "planted-apart")
+    assert done.exit_code == 0, done.output
+    assert "2 of 2 proved" in done.output
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+    done = call("check", "--only", "pair-fused", "--json", tmp_path / "check.json")
+    assert done.exit_code == 0
+    assert json.loads((tmp_path / "check.json").read_text())[0]["lower"] > 0
