@@ -14,7 +14,10 @@ the IRLS step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +26,9 @@ from scipy.sparse import csr_array
 from llr_cvx._cg import Operator, conjugate_gradients
 from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.smoothing import Smoothed, row_dot
+
+BLOCK = 32_768  # numbers of an edge array that are worked on at a time
+THREADED = 400_000  # numbers in an edge array from which two threads are worth their price
 
 
 class Samples(Protocol):
@@ -63,15 +69,32 @@ def newton_step(
     B, BT, X, u, d_hat, w_hat = problem.incidence, problem.incidence_T, problem.X, duals.u, at.d_hat, at.w_hat
     two_lambda2 = 2.0 * problem.lambda2
 
+    half_c, column_c = 0.5 * c, c[:, None]
+    rows = max(1, BLOCK // X.shape[1])
+    edge_parts = [(part, B[part]) for part in parts(len(c), X.shape[1])]
+    sample_parts = [(part, BT[part]) for part in parts(len(X), X.shape[1])]
+
     def apply(P: FloatArray) -> FloatArray:
-        dP = B @ P
-        dP -= u * (0.5 * row_dot(d_hat, dP))[:, None] + d_hat * (0.5 * row_dot(u, dP))[:, None]
-        dP *= c[:, None]
-        out = BT @ dP
-        out += Q * P
-        out += X * (s * row_dot(X, P))[:, None]
-        out += w_hat * (two_lambda2 * row_dot(w_hat, P))[:, None]
-        return np.asarray(out)
+        flow, out = np.empty_like(u), np.empty_like(P)
+
+        def through_edges(part: slice, B_part: csr_array) -> None:
+            flow[part] = B_part @ P
+            for start in range(part.start, part.stop, rows):  # blocks that stay in the processor's cache
+                k = slice(start, min(start + rows, part.stop))
+                along_d, along_u = half_c[k] * row_dot(d_hat[k], flow[k]), half_c[k] * row_dot(u[k], flow[k])
+                flow[k] *= column_c[k]
+                flow[k] -= u[k] * along_d[:, None]
+                flow[k] -= d_hat[k] * along_u[:, None]
+
+        def into_samples(part: slice, BT_part: csr_array) -> None:
+            out[part] = BT_part @ flow
+            out[part] += Q[part] * P[part]
+            out[part] += X[part] * (s[part] * row_dot(X[part], P[part]))[:, None]
+            out[part] += w_hat[part] * (two_lambda2 * row_dot(w_hat[part], P[part]))[:, None]
+
+        in_parallel(through_edges, edge_parts)
+        in_parallel(into_samples, sample_parts)
+        return out
 
     degree = problem.degrees(c)
     smoother = rank_two_inverse(Q + degree[:, None], np.sqrt(s)[:, None] * X, np.sqrt(two_lambda2) * w_hat)
@@ -83,6 +106,24 @@ def newton_step(
     u_new /= np.maximum(1.0, np.sqrt(row_dot(u_new, u_new)))[:, None]
     z_new = np.clip(w_hat + dW * (1.0 - duals.z * w_hat) / at.b, -1.0, 1.0)
     return dW, Duals(u_new, z_new), n_cg
+
+
+def parts(n: int, d: int) -> list[slice]:
+    """All n rows, or two halves of them where n d is large."""
+    return [slice(0, n)] if n * d < THREADED else [slice(0, n // 2), slice(n // 2, n)]
+
+
+def in_parallel(work: Callable[[slice, csr_array], None], pieces: list[tuple[slice, csr_array]]) -> None:
+    """Run `work` on every piece; more than one piece means one thread each."""
+    if len(pieces) == 1:
+        work(*pieces[0])
+    else:
+        list(_pool().map(lambda piece: work(*piece), pieces))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2, thread_name_prefix="llr_cvx")
 
 
 def rank_two_inverse(diagonal: FloatArray, p: FloatArray, q: FloatArray) -> Operator:
