@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -32,6 +33,15 @@ def test_the_example_runs_and_finds_an_outlier(capsys: pytest.CaptureFixture[str
     assert names["solution"].status == "optimal"
     assert f"test sample {names['suspect']}: log r = " in printed
     assert "proven J* >=" in printed
+
+
+def test_the_detector_example_ranks_the_outliers_first() -> None:
+    names: dict[str, object] = {}
+    exec(compile(blocks("python")[1], "README.md", "exec"), names)
+    scores, is_outlier = names["scores"], names["is_outlier"]
+    assert is_outlier[np.argsort(scores)[:5]].all()
+    assert names["why"].shape == (110, 10)
+    assert names["unseen"].shape == (3,)
 
 
 @pytest.mark.parametrize("program", ["pytest", "llr-cvx"])
