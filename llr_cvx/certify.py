@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
+from llr_cvx._finish import Best
+from llr_cvx._starts import warm_start
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import Certificate, certificate
-from llr_cvx.irls import Best, minimise, warm_start
+from llr_cvx.irls import minimise
 from llr_cvx.problem import Problem
 
 #: Relative gap that the search for a dual point aims at, and the iterations it may take.

@@ -19,27 +19,26 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
-from llr_cvx._completion import complete_dual
-from llr_cvx._face import components, descend, identify, released
-from llr_cvx._region import gap_shares, refine
-from llr_cvx._system import Duals, newton_step
+from llr_cvx._face import components
+from llr_cvx._finish import Best, finish, finish_fused
+from llr_cvx._region import refine
+from llr_cvx._starts import SETTLED, SHRINK, Start, cold_start, first_epsilon, start_from
+from llr_cvx._system import newton_step
 from llr_cvx._validation import FloatArray
-from llr_cvx.certificate import certificate, lower_bound
+from llr_cvx.certificate import certificate
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, row_dot, smoothed, smoothed_objective
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
-SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 FINISH_BELOW = 1e-5  # tolerances from here on make the exact finish worth its price
 FIRST_FINISH = 2e-5  # relative gap at which the exact finish is first tried
-SETTLED = 3.0  # epsilon shrinks once the gap is at most this multiple of J_epsilon - J
 
 
 class Step(NamedTuple):
@@ -52,49 +51,6 @@ class Step(NamedTuple):
     dual: float
     epsilon: float
     seconds: float
-
-
-class Start(NamedTuple):
-    """Where to begin."""
-
-    W: FloatArray
-    duals: Duals
-    epsilon: float
-
-
-@dataclass
-class Best:
-    """The best primal and the best dual point so far; they need not come from the same iteration."""
-
-    problem: Problem
-    W: FloatArray
-    objective: float = np.inf
-    alpha: FloatArray = field(default_factory=lambda: np.zeros(0))
-    U: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    dual: float = -np.inf
-
-    @property
-    def relative_gap(self) -> float:
-        """(objective - dual) / objective."""
-        return (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
-
-    def primal(self, W: FloatArray, objective: float) -> None:
-        """Take W if it is better."""
-        """Keep W if it is better."""
-        if objective < self.objective:
-            self.adopt(W, objective)
-
-    def adopt(self, W: FloatArray, objective: float) -> None:
-        """Keep W; for lambda2 = 0 the bound holds up to a radius that grows with W, so it is taken anew."""
-        self.W, self.objective = W, objective
-        if self.problem.lambda2 == 0 and self.alpha.size:
-            self.dual = lower_bound(self.problem, self.alpha, self.U, W)
-
-    def bound(self, alpha: FloatArray, U: FloatArray) -> None:
-        """Keep the dual point if it proves more."""
-        value = lower_bound(self.problem, alpha, U, self.W)
-        if value > self.dual:
-            self.alpha, self.U, self.dual = alpha, U, value
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +106,7 @@ def solve_irls(
     tol = check.real_number(tol, "tol", strict=True)
     max_iter = check.whole_number(max_iter, "max_iter")
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
-    start = None if W0 is None else _warm_start(problem, W0)
+    start = None if W0 is None else start_from(problem, W0)
     problem.require_attained()
     began = time.perf_counter()
     listeners = [callback] if callback else []
@@ -192,7 +148,7 @@ def minimise(
     """The loop: smooth, bound, finish if possible, shrink epsilon if allowed, step."""
     began = time.perf_counter()
     W, duals, epsilon = start or cold_start(problem)
-    floor = 1e-16 * _first_epsilon(problem)
+    floor = 1e-16 * first_epsilon(problem)
     at = smoothed(problem, W, epsilon)
     best = Best(problem, W)
     rows: list[tuple[float, float, float, float, float]] = []
@@ -206,6 +162,9 @@ def minimise(
         for listener in listeners or []:
             listener(Step(len(rows), W, objective, value, best.dual, epsilon, seconds))
 
+    if tol <= FINISH_BELOW and finish_fused(problem, best, tol):
+        record(best.W, best.objective, best.objective, 0.0)
+        max_iter, status = 0, "optimal"
     for _ in range(max_iter):
         best.primal(W, at.objective)
         best.bound(at.alpha, problem.radii[:, None] * at.d_hat)
@@ -214,7 +173,7 @@ def minimise(
         gap = best.relative_gap
         if gap <= max(tol, next_finish) and tol <= FINISH_BELOW:
             next_finish = 0.1 * gap
-            if _finish(problem, W, duals, best, tol, budget=max(200, 3 * spent)):
+            if finish(problem, W, duals, best, tol, budget=max(200, 3 * spent)):
                 record(best.W, best.objective, best.objective, 0.0)
                 status = "optimal"
                 break
@@ -243,52 +202,6 @@ def minimise(
     return Run(best, status, Trace(*(np.array(column) for column in zip(*rows, strict=True))))
 
 
-def _first_epsilon(problem: Problem) -> float:
-    """A tenth of the size that |w_ik| has when samples are fitted alone, so that W and epsilon scale together."""
-    largest = np.abs(problem.X).max(axis=1)
-    largest = largest[largest > 0]
-    if not largest.size:
-        return 1.0
-    return 0.1 * float(np.median(1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)))
-
-
-def cold_start(problem: Problem) -> Start:
-    """W = 0."""
-    W = np.zeros(problem.shape)
-    return Start(W, Duals(np.zeros((len(problem.edges), W.shape[1])), W), _first_epsilon(problem))
-
-
-def warm_start(problem: Problem, W: FloatArray) -> Start:
-    """From a W alone: the epsilon, and the smoothed directions, that give the best lower bound."""
-
-    def bound(at: Smoothed) -> float:
-        return lower_bound(problem, at.alpha, problem.radii[:, None] * at.d_hat, W)
-
-    first = _first_epsilon(problem)
-    at = max((smoothed(problem, W, first * 10.0**-k) for k in range(7)), key=bound)
-    return Start(W, Duals(at.d_hat, at.w_hat), at.epsilon)
-
-
-def _warm_start(problem: Problem, W0: ArrayLike | Solution) -> Start:
-    """From a solution also its dual point; epsilon such that smoothing costs a third of the gap there."""
-    if not isinstance(W0, Solution):
-        return warm_start(problem, check.weight_matrix(W0, problem.shape, "W0"))
-    W, U, radii = check.weight_matrix(W0.W, problem.shape, "W0"), W0.certificate.U, W0.problem.radii
-    if U.shape != (len(problem.edges), problem.shape[1]):
-        raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
-    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 0)[:, None]
-    alpha = problem.alpha(W)
-    v = problem.dual_vectors(alpha, problem.radii[:, None] * u)
-    largest = np.abs(v).max(axis=1, keepdims=True)
-    z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
-    objective = problem.objective(W)
-    gap = objective - lower_bound(problem, alpha, problem.radii[:, None] * u, W)
-    epsilon = _first_epsilon(problem)
-    while smoothed_objective(problem, W, epsilon) - objective > max(gap, 1e-9 * objective) / SETTLED:
-        epsilon *= SHRINK
-    return Start(W, Duals(u, z), epsilon)
-
-
 def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatArray, Smoothed]:
     """The longest of 1, 1/2, ... with sufficient decrease of J_epsilon; W itself if there is none."""
     slope = float(np.vdot(at.gradient, dW))
@@ -300,29 +213,6 @@ def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatA
             return W, smoothed(problem, W, at.epsilon)
         t *= 0.5
     return at.W, at
-
-
-def _finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: float, budget: int) -> bool:
-    """Newton on the face read off (W, duals); True if its exactly sparse and fused W is proved optimal to tol."""
-    face = identify(problem, W, duals)
-    for _ in range(3):
-        face, budget = descend(face, budget, accuracy=max(1e-14, 1e-3 * tol))
-        W_face = face.W
-        objective = problem.objective(W_face)
-        target = objective * (1.0 - min(0.01 * tol, 1e-13))
-        alpha, U = complete_dual(face, problem.radii[:, None] * duals.u, target)
-        best.bound(alpha, U)
-        proved = objective - best.dual <= tol * objective
-        if proved or objective < best.objective:
-            best.W, best.objective = W_face, objective
-        if proved or budget <= 0:
-            return proved
-        share = gap_shares(problem, W_face, alpha, U)
-        wrong = (face.membership @ share > 0.1 * share.sum() / len(face.w)) & (face.sizes > 1)
-        if not wrong.any():
-            return False
-        face, budget = released(face, W, wrong), budget + 100
-    return False
 
 
 def _print_step(step: Step) -> None:

@@ -1,0 +1,73 @@
+"""Where the fast solver begins: W, its dual unknowns, and an epsilon that fits them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from llr_cvx import _validation as check
+from llr_cvx._system import Duals
+from llr_cvx._validation import FloatArray
+from llr_cvx.certificate import lower_bound
+from llr_cvx.problem import Problem
+from llr_cvx.smoothing import Smoothed, smoothed, smoothed_objective
+from llr_cvx.solution import Solution
+
+SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
+SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
+
+
+class Start(NamedTuple):
+    """Where to begin."""
+
+    W: FloatArray
+    duals: Duals
+    epsilon: float
+
+
+def first_epsilon(problem: Problem) -> float:
+    """A tenth of the size that |w_ik| has when samples are fitted alone, so that W and epsilon scale together."""
+    largest = np.abs(problem.X).max(axis=1)
+    largest = largest[largest > 0]
+    if not largest.size:
+        return 1.0
+    return 0.1 * float(np.median(1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)))
+
+
+def cold_start(problem: Problem) -> Start:
+    """W = 0."""
+    W = np.zeros(problem.shape)
+    return Start(W, Duals(np.zeros((len(problem.edges), W.shape[1])), W), first_epsilon(problem))
+
+
+def warm_start(problem: Problem, W: FloatArray) -> Start:
+    """From a W alone: the epsilon, and the smoothed directions, that give the best lower bound."""
+
+    def bound(at: Smoothed) -> float:
+        return lower_bound(problem, at.alpha, problem.radii[:, None] * at.d_hat, W)
+
+    first = first_epsilon(problem)
+    at = max((smoothed(problem, W, first * 10.0**-k) for k in range(7)), key=bound)
+    return Start(W, Duals(at.d_hat, at.w_hat), at.epsilon)
+
+
+def start_from(problem: Problem, W0: ArrayLike | Solution) -> Start:
+    """From a solution also its dual point; epsilon such that smoothing costs a third of the gap there."""
+    if not isinstance(W0, Solution):
+        return warm_start(problem, check.weight_matrix(W0, problem.shape, "W0"))
+    W, U, radii = check.weight_matrix(W0.W, problem.shape, "W0"), W0.certificate.U, W0.problem.radii
+    if U.shape != (len(problem.edges), problem.shape[1]):
+        raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
+    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 0)[:, None]
+    alpha = problem.alpha(W)
+    v = problem.dual_vectors(alpha, problem.radii[:, None] * u)
+    largest = np.abs(v).max(axis=1, keepdims=True)
+    z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
+    objective = problem.objective(W)
+    gap = objective - lower_bound(problem, alpha, problem.radii[:, None] * u, W)
+    epsilon = first_epsilon(problem)
+    while smoothed_objective(problem, W, epsilon) - objective > max(gap, 1e-9 * objective) / SETTLED:
+        epsilon *= SHRINK
+    return Start(W, Duals(u, z), epsilon)
