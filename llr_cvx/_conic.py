@@ -63,7 +63,7 @@ def _run(model: cp.Problem, variable: cp.Variable, name: str, options: dict[str,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model.solve(solver=name, **options)
+            model.solve(solver=name, **{"warm_start": False, **options})  # no memory of an earlier solve
             said = str(model.status)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise

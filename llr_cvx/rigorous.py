@@ -87,7 +87,7 @@ def enclose(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) -> E
     >>> proof.dual_low <= c.dual <= proof.primal_high
     True
     """
-    flint = _flint()
+    flint = require_flint()
     W = check.weight_matrix(W, problem.shape)
     a, u = exactly_feasible(problem, alpha, U)
     with _precision(flint):
@@ -114,7 +114,8 @@ def exactly_feasible(problem: Problem, alpha: ArrayLike, U: ArrayLike) -> tuple[
     return a, u
 
 
-def _flint() -> Any:
+def require_flint() -> Any:
+    """The module flint, or an error that says what to install."""
     try:
         import flint
     except ImportError:

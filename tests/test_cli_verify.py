@@ -213,3 +213,39 @@ def test_help_teaches() -> None:
     top = CliRunner().invoke(main, ["--help"]).output
     assert "verify" in top
     assert CliRunner().invoke(main, ["--version"]).exit_code == 0
+
+
+def test_rigorous_bounds_enclose_the_floating_ones(tmp_path: Path) -> None:
+    pytest.importorskip("flint", reason="python-flint (extra rigorous) is not installed")
+    np.save(tmp_path / "W.npy", np.zeros((24, 3)))
+    plain, proof = tmp_path / "plain.json", tmp_path / "proof.json"
+    arguments = (*SMALL, "--solver", "IRLS", "--W", tmp_path / "W.npy")
+    assert run(*arguments, "--json", plain).exit_code == 1
+    assert run(*arguments, "--rigorous", "--json", proof).exit_code == 1
+    a, b = json.loads(plain.read_text()), json.loads(proof.read_text())
+    assert (a["rigorous"], b["rigorous"]) == (False, True)
+    assert [row["verdict"] for row in b["rows"]] == ["optimal", "rejected"]
+    for x, y in zip(a["rows"], b["rows"], strict=True):
+        assert y["lower_bound"] <= x["lower_bound"] * (1 + 1e-12)
+        assert y["objective"] >= x["objective"] * (1 - 1e-12)
+        assert y["relative_gap"] == pytest.approx(x["relative_gap"], abs=1e-12)
+
+
+def test_a_gap_that_only_rounding_closes_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("flint", reason="python-flint (extra rigorous) is not installed")
+    p = random_problem(0)
+    wide = module.Numbers(2.0, 1.0, 0.5)
+    monkeypatch.setattr(module, "numbers", lambda *_: wide)
+    row = module.solver_row(p, "IRLS", 1e-6, rigorous=True)
+    assert (row.verdict, row.holds) == ("inaccurate", False)
+    assert "every rounding error counted" in row.message
+
+
+def test_rigorous_without_flint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise ImportError("rigorous enclosures need python-flint: pip install 'llr-cvx[rigorous]'")
+
+    monkeypatch.setattr(module, "require_flint", missing)
+    result = run(*SMALL, "--rigorous")
+    assert result.exit_code == 2
+    assert "llr-cvx[rigorous]" in result.output

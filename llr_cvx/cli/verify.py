@@ -10,18 +10,20 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from llr_cvx import _validation as check
 from llr_cvx import io
 from llr_cvx._conic import installed
-from llr_cvx.certificate import ROUNDING
+from llr_cvx._validation import FloatArray
+from llr_cvx.certificate import ROUNDING, Certificate
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.exact import solve_exact
 from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
+from llr_cvx.rigorous import enclose, require_flint
 from llr_cvx.solution import SolverError
 from llr_cvx.verification import verify
 
@@ -46,7 +48,23 @@ class Row:
 # ---- judging --------------------------------------------------------------------------------------------
 
 
-def solver_row(problem: Problem, solver: str, tol: float) -> Row:
+class Numbers(NamedTuple):
+    """Objective, lower bound and relative gap as shown."""
+
+    objective: float
+    lower_bound: float
+    relative_gap: float
+
+
+def numbers(problem: Problem, W: FloatArray, c: Certificate, rigorous: bool) -> Numbers:
+    """From the certificate; with `rigorous`, bounds of it in which every rounding error is counted."""
+    if not rigorous:
+        return Numbers(c.primal, c.dual, c.relative_gap)
+    proof = enclose(problem, W, c.alpha, c.U)
+    return Numbers(proof.primal_high, proof.dual_low, proof.relative_gap)
+
+
+def solver_row(problem: Problem, solver: str, tol: float, rigorous: bool = False) -> Row:
     """Solve and judge: an answer holds if proved optimal to tol, with a monotone descent where there is a trace."""
     try:
         s = solve_irls(problem, tol) if solver == "IRLS" else solve_exact(problem, solver, tol)
@@ -60,16 +78,21 @@ def solver_row(problem: Problem, solver: str, tol: float) -> Row:
             "\nlambda2 = 0: there is no unconditional proof; among all W with "
             f"||w_i||_1 <= {c.radius:.3g} the relative gap is {c.bounded_relative_gap:.2e}"
         )
-    return Row(
-        s.solver, s.objective, c.dual, c.relative_gap, monotone, s.seconds, verdict, verdict == "optimal", message
-    )
+    shown = numbers(problem, s.W, c, rigorous)
+    if verdict == "optimal" and not shown.relative_gap <= tol:
+        verdict = "inaccurate"
+        message += f"; with every rounding error counted the relative gap is {shown.relative_gap:.2e}"
+    return Row(s.solver, *shown, monotone, s.seconds, verdict, verdict == "optimal", message)
 
 
-def weights_row(problem: Problem, path: str, tol: float) -> Row:
+def weights_row(problem: Problem, path: str, tol: float, rigorous: bool = False) -> Row:
     """Judge a W that someone else made."""
-    v = verify(problem, io.read_weights(path), tol)
-    verdict, c = "accepted" if v.accepted else "rejected", v.certificate
-    return Row(Path(path).name, c.primal, c.dual, c.relative_gap, None, math.nan, verdict, v.accepted, str(v))
+    W = io.read_weights(path)
+    v = verify(problem, W, tol)
+    shown = numbers(problem, W, v.certificate, rigorous)
+    accepted = v.accepted and (not rigorous or shown.relative_gap <= tol)
+    verdict = "accepted" if accepted else "rejected"
+    return Row(Path(path).name, *shown, None, math.nan, verdict, accepted, str(v))
 
 
 def disagreement(a: Row, b: Row) -> tuple[float, float]:
@@ -180,6 +203,11 @@ def _show(number: float, how: str) -> str:
 @click.option(
     "--solver", "solvers", multiple=True, help="IRLS, CLARABEL, SCS, ...; repeatable. [default: CLARABEL and IRLS]"
 )
+@click.option(
+    "--rigorous",
+    is_flag=True,
+    help='Bounds in ball arithmetic, every rounding error counted. Needs pip install "llr-cvx[rigorous]".',
+)
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
 @click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
@@ -192,7 +220,12 @@ def _show(number: float, how: str) -> str:
     "--json", "json_file", type=click.Path(dir_okay=False), callback=_writable, help="Write the result here."
 )
 def command(
-    weights: str | None, solvers: tuple[str, ...], tol: float, json_file: str | None, **options: Any
+    weights: str | None,
+    solvers: tuple[str, ...],
+    rigorous: bool,
+    tol: float,
+    json_file: str | None,
+    **options: Any,
 ) -> None:
     """Solve a problem with every solver, certify the answers and print the proof.
 
@@ -215,21 +248,24 @@ def command(
       llr-cvx verify
       llr-cvx verify --inliers normal.csv --test today.csv --lambda1 0.05 --json proof.json
       llr-cvx verify saved.npz --W theirs.npy --tol 1e-4
+      llr-cvx verify --rigorous
     """
     with _told():
         try:
             tol = check.real_number(tol, "tol", strict=True)
+            if rigorous:
+                require_flint()
             names = ["IRLS" if name.upper() == "IRLS" else installed(name) for name in solvers or DEFAULT_SOLVERS]
             source, problem = read_problem(options)
             problem.require_attained()
-            judged = [] if weights is None else [weights_row(problem, weights, tol)]
-        except (ValueError, TypeError, OSError) as error:
+            judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous)]
+        except (ValueError, TypeError, OSError, ImportError) as error:
             raise BadInput(str(error)) from None
         click.echo(f"{source}: {problem!r}\n{problem.graph}\n")
         rows = []
         for name in names:
             click.echo(f"solving with {name} ...", err=True)
-            rows.append(solver_row(problem, name, tol))
+            rows.append(solver_row(problem, name, tol, rigorous))
     holds, lines, pairs = conclude(rows, judged, tol)
     click.echo(table(rows + judged) + "\n\n" + "\n".join(lines))
     if json_file is not None:
@@ -238,6 +274,7 @@ def command(
             "problem": {"N": problem.shape[0], "d": problem.shape[1], "edges": len(problem.edges)}
             | {k: getattr(problem, k) for k in ("lambda1", "lambda2", "n_neighbors", "sigma")},
             "tol": tol,
+            "rigorous": rigorous,
             "rows": [asdict(r) for r in rows + judged],
             "agreement": pairs,
             "holds": holds,
