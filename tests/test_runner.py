@@ -143,12 +143,11 @@ def test_a_failing_method_is_recorded_not_dropped(tmp_path, monkeypatch):
     assert summarize(table(records.values(), "d=4")["ulsif"]).n == 2
 
 
-def test_an_unproved_llr_solution_is_listed_with_its_gap():
-    task = small(1, methods=("llr",))[0]
-    hopeless = replace(task.protocol, tol=1e-300)
-    result = run_trial(replace(task, runs=(Run("llr", "llr", hopeless),)))["results"]["llr"]
-    assert "failed" in result
-    assert result["gap"] < 1e-6
+def test_an_unproved_llr_solution_is_listed_with_its_gap(monkeypatch):
+    monkeypatch.setattr("llr_cvx.experiments.methods.localized.MAX_ITER", 2)
+    result = run_trial(small(1, methods=("llr",))[0])["results"]["llr"]
+    assert result["failed"].startswith("iteration_limit")
+    assert 1e-4 < result["gap"] < 1
     assert 0 <= result["auc"] <= 1
     assert any("ConvergenceWarning" in note for note in result["notes"])
 

@@ -105,6 +105,20 @@ def test_kliep_gap_is_proved_for_any_tolerance(samples):
         assert gap <= tol
 
 
+def test_kliep_with_centres_far_from_all_test_samples(samples):
+    """A mean kernel of 1e-60 makes a ratio of 1e60 at its centre, and no overflow on the way."""
+    A, B = kernels(samples)
+    far_A = np.block([[A, np.zeros((len(A), 1))], [np.zeros((1, A.shape[1])), np.ones((1, 1))]])
+    b = np.append(B.mean(axis=0), 1e-60)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        alpha, gap = ratio.fit_kliep(far_A, b)
+    assert gap <= 1e-8
+    n = len(far_A)
+    assert alpha[-1] * b[-1] == pytest.approx(1 / n, rel=1e-6)  # the lone row gets its share of the weight
+    near, _ = ratio.fit_kliep(A, b[:-1])
+    np.testing.assert_allclose(A @ alpha[:-1], (1 - 1 / n) * (A @ near), rtol=1e-4)
+
+
 def test_kliep_says_when_it_fails(samples):
     A, B = kernels(samples)
     with pytest.raises(RuntimeError, match="did not reach"):

@@ -45,7 +45,7 @@ class Benchmark:
         """Rows in each class, largest first."""
         return dict(Counter(self.labels.tolist()).most_common())
 
-    def outlier_class(self, inliers: str = "negative", vehicle_outlier: str = "bus") -> str:
+    def outlier_class(self, inliers: str = "negative", vehicle_outlier: str = "opel") -> str:
         """The class that plays the outliers: by its sign in two-class sets, "class 1" in the others."""
         counts = self.counts
         if self.positive is None:

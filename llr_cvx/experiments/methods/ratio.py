@@ -20,6 +20,9 @@ N_FOLDS = 5
 #: Candidate widths of KLIEP, in units of the median distance of the pooled samples.
 KLIEP_WIDTHS = np.array([0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 5.0])
 
+#: A kernel below this is out of reach: there the ratio would be decided by rounding.
+TINY = 1e-100
+
 #: Candidates of uLSIF: the defaults of the authors' own software.
 ULSIF_WIDTHS = np.logspace(-3, 1, 9)
 ULSIF_LAMBDAS = np.logspace(-3, 1, 9)
@@ -48,7 +51,7 @@ def kliep(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.
 def _kliep_likelihood(A: FloatArray, B: FloatArray, fold: IntArray) -> float:
     """Mean held-out log ratio; minus infinity where a row is out of reach of every centre."""
     b = B.mean(axis=0)
-    if not (b.min() > 0 and A.max(axis=1).min() > 0):
+    if not (b.min() > TINY and A.max(axis=1).min() > TINY):
         return -np.inf
     total = 0.0
     for k in range(N_FOLDS):
@@ -76,7 +79,9 @@ def fit_kliep(A: FloatArray, b: FloatArray, tol: float = 1e-8, max_iter: int = 2
     ([1.0, 2.0], True)
     """
     # With weights beta = a b on the simplex this is min -mean log(P beta) + sum(beta): the sum is 1 at the optimum.
+    # A factor for each row changes neither; with the largest entry of each row at 1 no square overflows.
     P = A / b
+    P /= P.max(axis=1, keepdims=True)
     n, m = P.shape
     beta = np.full(m, 1.0 / m)
     slack = np.full(m, 1.0)
