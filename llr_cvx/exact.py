@@ -54,6 +54,12 @@ def solve_exact(problem: Problem, solver: str = "CLARABEL", tol: float = 1e-6, *
     Solution
         With the status "optimal" only if the certificate proves it. A solver that gives no W raises
         `SolverError`.
+
+    Examples
+    --------
+    >>> p = Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.1, lambda2=1.0)
+    >>> solve_exact(p).status
+    'optimal'
     """
     if "formulation" not in problem.shared:
         problem.shared["formulation"] = formulate(problem)

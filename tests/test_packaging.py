@@ -67,6 +67,8 @@ def test_nothing_else_at_the_top_level() -> None:
         "llr_cvx",
         "tests",
         "notebooks",
+        "docs",
+        "results",
     }
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     assert found - allowed - {"build", "dist"} == set()
