@@ -91,6 +91,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.resources: list[str] = []
         self.anchors: set[str] = set()
+        self.descriptions: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -100,6 +101,8 @@ class Page(HTMLParser):
             self.links.append(values["href"])
         if tag in ("img", "script", "iframe", "source") and "src" in values:
             self.resources.append(values["src"])
+        if tag == "img":
+            self.descriptions.append(values.get("alt", ""))
         if tag == "link" and "href" in values:
             self.resources.append(values["href"])
 
@@ -147,6 +150,12 @@ def test_reading_needs_no_network(site: Path) -> None:
         far = [link for link in Page(path).resources if urlsplit(link).scheme in ("http", "https")]
         assert far == [], f"{path.name} loads {far}"
     assert "<math " in (site / "docs" / "paper.html").read_text(encoding="utf-8")
+
+
+def test_every_figure_is_described(site: Path) -> None:
+    described = [text for path in site.rglob("*.html") for text in Page(path).descriptions]
+    assert len(described) > 20
+    assert [text for text in described if len(text) < 8 or text.endswith((".png", ".svg"))] == []
 
 
 @pytest.mark.parametrize(
