@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -73,6 +72,10 @@ def count_figures(cell: Any) -> int:
     )
 
 
+def warnings_of(cell: Any) -> str:
+    return "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stderr")
+
+
 def same_number(stored: re.Match[str], fresh: re.Match[str]) -> bool:
     """Decimals agree to one unit of the last printed place, whole numbers to 1 %, rounding errors always."""
     a, b = float(stored.group()), float(fresh.group())
@@ -112,8 +115,7 @@ def test_runs_and_shows_what_is_committed(path: Path) -> None:
 
     for place, (old, new) in enumerate(zip(code_cells(stored), code_cells(fresh), strict=True)):
         where = f"{path.name}, code cell {place}:\n{new.source}\n"
-        warned = [o.text for o in new.outputs if o.output_type == "stream" and o.name == "stderr"]
-        assert not warned, where + "".join(warned)
+        assert not warnings_of(new), where + warnings_of(new)
         assert count_figures(new) == count_figures(old), where + "committed and fresh figures differ in number"
         if VARIES not in new.metadata.get("tags", []):
             difference = first_difference(text_of(old), text_of(new))
@@ -180,8 +182,16 @@ def test_only_the_column_of_seconds_is_forgiven() -> None:
     assert first_difference(stored, worse) is not None
 
 
-def test_an_error_inside_a_control_is_seen(tmp_path: Path) -> None:
-    cell = nbformat.v4.new_code_cell("import ipywidgets\nipywidgets.interact(lambda x: 1 // 0, x=1)")
-    notebook = nbformat.v4.new_notebook(cells=[cell])
+def test_what_can_go_wrong_is_seen(tmp_path: Path) -> None:
+    """A warning, an error inside a control, and a figure that is not drawn."""
+    sources = (
+        "import warnings, ipywidgets, matplotlib.pyplot as plt\nwarnings.warn('careful')",
+        "ipywidgets.interact(lambda x: 1 // 0, x=1)",
+        "plt.plot([0, 1])\nplt.show()",
+        "plt.plot([0, 1])\nplt.close()",
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbclient.NotebookClient(notebook, timeout=TIME_LIMIT, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert "error" in {output["output_type"] for output in widget_outputs(notebook)}, json.dumps(notebook.metadata)
+    assert ["careful" in warnings_of(cell) for cell in notebook.cells] == [True, False, False, False]
+    assert [count_figures(cell) for cell in notebook.cells] == [0, 0, 1, 0]
+    assert "error" in {output["output_type"] for output in widget_outputs(notebook)}
