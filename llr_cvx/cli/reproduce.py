@@ -99,7 +99,7 @@ def _line(name: str, result: dict[str, Any], out: Path) -> str:
     parts = [f"{name}: {', '.join(str(out / file) for file in result['files'])}"]
     if "largest_relative_gap" in result:
         parts.append(
-            f"largest proven gap {result['largest_relative_gap']:.1e} in {result['llr_trials']} LLR trials"
+            f"largest proven gap {result['largest_relative_gap']:.3g} in {result['llr_trials']} LLR trials"
         )
     if "closest" in result:
         parts.append(

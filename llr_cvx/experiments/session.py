@@ -93,7 +93,7 @@ def closing(records: list[Record], clock: float) -> str:
     return "\n\n".join(
         [
             "## Proofs and failures",
-            f"LLR: the largest proven relative gap in {n} trials is {gap:.1e}.",
+            f"LLR: the largest proven relative gap in {n} trials is {gap:.3g}.",
             tables.failure_list(statistics.failures(records)),
             "## Time",
             tables.timing(statistics.core_seconds(records), clock, len(records)),

@@ -27,7 +27,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     | Heart | 0.74 |
     """
     lines = [header, ["---"] * len(header), *rows]
-    text = ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
+    text = ["| " + " | ".join(str(cell).replace("|", r"\|") for cell in line) + " |" for line in lines]
     text[1] = "|" + "---|" * len(header)
     return "\n".join(text)
 
@@ -52,7 +52,7 @@ def write_text(path: str | Path, text: str) -> None:
 def table1_rows() -> list[dict[str, str]]:
     """The properties of Table 1 from the registry, with the paper's word where it differs."""
     words: dict[str, Callable[[Method], str]] = {
-        "Outlier detection model": lambda m: "Inlier-based" if m.inlier_based else "Unsupervised",
+        "Outlier detection model": lambda m: m.model,
         "Linear/Nonlinear": lambda m: "Nonlinear" if m.nonlinear else "Linear",
         "Feature Selection": lambda m: "Yes" if m.selects_features else "No",
         "Ratio-Based": lambda m: "Yes" if m.ratio_based else "No",
@@ -149,8 +149,21 @@ def table2(rows: Sequence[Mapping[str, Any]]) -> str:
             "The paper's printed value follows each column, then the difference in units of the paper's standard "
             "deviation.",
             markdown(header, beside),
+            _closeness(rows),
         ]
     )
+
+
+def _closeness(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How close each printed method comes, over the sets."""
+    lines = []
+    for key in PRINTED_METHODS:
+        z = [row["difference_in_paper_sd"] for row in rows if row["method"] == key and row["set"] != "Average"]
+        within = sum(abs(value) <= 1 for value in z)
+        rms = float(np.sqrt(np.mean(np.square(z))))
+        lines.append([METHODS[key].label, f"{rms:.2f}", f"{np.mean(z):+.2f}", f"{within} of {len(z)}"])
+    head = ["Method", "root mean square of Δ/sd", "mean of Δ/sd", "sets within one sd of the paper"]
+    return markdown(head, lines)
 
 
 def _cell(row: Mapping[str, Any]) -> str:

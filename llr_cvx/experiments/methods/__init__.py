@@ -42,7 +42,7 @@ _ALL = (
     Method(
         key="l1lr",
         label="ℓ1-LR",
-        inlier_based=True,
+        model="Inlier-based",
         selects_features=True,
         ratio_based=True,
         convex=True,
@@ -52,7 +52,7 @@ _ALL = (
     Method(
         key="klr",
         label="KLR",
-        inlier_based=True,
+        model="Inlier-based",
         nonlinear=True,
         ratio_based=True,
         convex=True,
@@ -62,7 +62,7 @@ _ALL = (
     Method(
         key="kliep",
         label="KLIEP",
-        inlier_based=True,
+        model="Inlier-based",
         nonlinear=True,
         ratio_based=True,
         convex=True,
@@ -72,7 +72,7 @@ _ALL = (
     Method(
         key="ulsif",
         label="uLSIF",
-        inlier_based=True,
+        model="Inlier-based",
         nonlinear=True,
         ratio_based=True,
         convex=True,
@@ -82,7 +82,7 @@ _ALL = (
     Method(
         key="rulsif",
         label="RuLSIF",
-        inlier_based=True,
+        model="Inlier-based",
         nonlinear=True,
         ratio_based=True,
         convex=True,
@@ -94,12 +94,13 @@ _ALL = (
         label="max-norm",
         nonlinear=True,
         selects_features=True,
-        parameters="none: -||x||_inf, the limit of LLR as lambda1 -> 0",
+        parameters="none: -‖x‖∞, the limit of LLR as lambda1 -> 0",
         fit=localized.max_norm,
     ),
     Method(
         key="lokdr",
         label="LoKDR",
+        model="Supervised",
         nonlinear=True,
         selects_features=True,
         parameters="not run",
@@ -112,7 +113,7 @@ _ALL = (
     Method(
         key="llr",
         label="LLR",
-        inlier_based=True,
+        model="Inlier-based",
         nonlinear=True,
         selects_features=True,
         ratio_based=True,

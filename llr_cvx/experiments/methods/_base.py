@@ -32,8 +32,10 @@ class Method:
     ----------
     key, label : str
         Name in the code and name in the tables.
-    inlier_based, nonlinear, selects_features, ratio_based, convex : bool
-        The properties of Table 1, and whether the fit is a convex problem.
+    model : str
+        "Unsupervised", "Inlier-based" or "Supervised": what it must know beforehand.
+    nonlinear, selects_features, ratio_based, convex : bool
+        The other properties of Table 1, and whether the fit is a convex problem.
     parameters : str
         How its parameters are chosen, and on whose authority.
     fit : callable or None
@@ -43,7 +45,7 @@ class Method:
     key: str
     label: str
     parameters: str
-    inlier_based: bool = False
+    model: str = "Unsupervised"
     nonlinear: bool = False
     selects_features: bool = False
     ratio_based: bool = False
