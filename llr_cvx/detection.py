@@ -60,6 +60,11 @@ class Detection:
         return np.asarray(self.detector.log_ratio_[len(self.inliers.ids) :])
 
     @property
+    def base(self) -> float:
+        """log(n/n') with n test rows and n' inliers: log r of a row without contributions."""
+        return float(np.log(len(self.test.ids) / len(self.inliers.ids)))
+
+    @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """Proven lower and upper end of each test row's log r at the exact optimum."""
         solution, n = self.detector.solution_, len(self.inliers.ids)
@@ -158,6 +163,7 @@ def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "s
         + list(dict.fromkeys(str(w.message) for w in caught))
     )
     explanations = detector.explain_table(values=raw, names=inliers.columns)
+    notes += _many_outliers(len(explanations), len(inliers.ids), len(test.ids))
     return Detection(inliers, test, detector, scaling, explanations, notes)
 
 
@@ -177,6 +183,16 @@ def _few_rows(detector: LLRDetector, test: Frame) -> list[str]:
     return [
         f"the default threshold compares the {len(test.ids)} test row(s) with one another and needs at least {FEW} "
         "to mean much: give a threshold on r"
+    ]
+
+
+def _many_outliers(found: int, inliers: int, test: int) -> list[str]:
+    """Most often a threshold chosen as if ordinary rows had r = 1."""
+    if 2 * found <= test:
+        return []
+    return [
+        f"more than half of the test rows ({found} of {test}) are called outliers: ordinary rows sit near "
+        f"r = n/n' = {test}/{inliers} = {test / inliers:.3g}, so a threshold on r belongs below that"
     ]
 
 

@@ -7,6 +7,7 @@ with what to do about it.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,10 @@ from llr_cvx._validation import FloatArray
 
 #: Separators looked for in the header line, the most frequent wins.
 DELIMITERS = ",;\t|"
+#: Names of columns that number the rows; "index" only alone, since a refractive_index is a measurement.
+ROW_NAMES = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
+#: From this many rows on, values without gap or repetition are hardly a coincidence.
+COUNTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +76,7 @@ def read_frame(path: str | Path, id_column: str | None = None, drop: Iterable[st
     _check_header(path, header)
     drop = tuple(drop)
     for name in (*drop, *([id_column] if id_column is not None else [])):
-        if name not in header:
-            raise ValueError(f"{path} has no column {name!r}; its columns are {_listing(header)}")
+        _check_named(path, header, name)
     kept = [k for k, name in enumerate(header) if name not in drop and name != id_column]
     if not kept:
         raise ValueError(f"{path} has no columns left to use: its columns are {_listing(header)}")
@@ -95,6 +99,9 @@ def read_pair(
     """
     drop = tuple(drop)
     known, checked = _header(inliers), _header(test)
+    # Asked first: without its id column a file fails on the texts in it, which hides the misspelt name.
+    if id_column is not None:
+        _check_named(test, checked, id_column)
     for name in drop:
         if name not in known and name not in checked:
             raise ValueError(f"no column {name!r} to leave out, neither in {inliers} nor in {test}")
@@ -109,8 +116,36 @@ def read_pair(
         if extra
     ]
     if problems:
-        raise ValueError(f"the two files need the same columns: {'; '.join(problems)}. Leave them out by name")
+        raise ValueError(
+            f"the two files need the same columns: {'; '.join(problems)}. Leave them out (--drop NAME)"
+        )
     return first, second.select(first.columns)
+
+
+def row_name_columns(frame: Frame) -> list[str]:
+    """Columns that look like names of the rows rather than measurements.
+
+    Either the name says so (id, index, unnamed), or the values are consecutive whole numbers, each of them once.
+
+    >>> frame = Frame("a.csv", ("ID", "n", "x"), np.array([[7, k, k * k] for k in range(9)]), ("",) * 9)
+    >>> row_name_columns(frame)
+    ['ID', 'n']
+    """
+    return [
+        name
+        for name, column in zip(frame.columns, frame.values.T, strict=True)
+        if ROW_NAMES.fullmatch(name) or _is_count(column)
+    ]
+
+
+def _is_count(column: FloatArray) -> bool:
+    ordered = np.sort(column)
+    return len(column) >= COUNTED and bool(np.all(ordered == np.rint(ordered)) and np.all(np.diff(ordered) == 1))
+
+
+def _check_named(path: str | Path, header: Sequence[str], name: str) -> None:
+    if name not in header:
+        raise ValueError(f"{path} has no column {name!r}; its columns are {_listing(header)}")
 
 
 def _header(path: str | Path) -> list[str]:
@@ -187,7 +222,10 @@ def _numbers(path: str | Path, name: str, cells: list[Any], lines: list[int]) ->
     what = "is empty" if not cell else f"holds {cell[:40]!r}, not a finite number"
     more = f" ({bad.size} such cells in this column)" if bad.size > 1 else ""
     place = f"{path}, {'row' if _is_parquet(path) else 'line'} {lines[k]}"
-    raise ValueError(f"{place}, column {name!r} {what}{more}: fill or remove such rows, or leave the column out")
+    raise ValueError(
+        f"{place}, column {name!r} {what}{more}: fill or remove such rows, or leave the column out "
+        "(--id NAME to name rows by it, --drop NAME to ignore it)"
+    )
 
 
 def _text(cell: Any) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from llr_cvx.cli import main
+from llr_cvx.cli.detect import _interval, _reason
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detector import LLRDetector
+from llr_cvx.explain import Explanation, Reason
 
 
 def write(path, X, header, ids=None):
@@ -115,6 +118,10 @@ def test_lambda_can_be_chosen(files):
         (["--drop", "zzz"], "no column 'zzz'"),
         (["--out", "no/such/place.csv"], "cannot write"),
         (["--solver", "magic"], "magic"),
+        (["--json", "-"], "--json writes a file, not standard output"),
+        (["--out", "-"], "--out writes a file, not standard output"),
+        (["--report", "-"], "--report writes a file, not standard output"),
+        (["--id", "Serial"], "has no column 'Serial'; its columns are 'serial'"),
     ],
 )
 def test_errors_are_clear_and_nothing_is_written(files, arguments, message):
@@ -193,5 +200,64 @@ def test_constant_columns_one_row_no_outlier_and_all_outliers(files):
 def test_help_teaches():
     done = CliRunner().invoke(main, ["detect", "--help"])
     assert done.exit_code == 0
-    for word in ("--inliers", "--report", "--json", "Examples", "density ratio"):
-        assert word in done.output
+    for word in ("--inliers", "--report", "--json", "Examples", "density ratio", "near r = n/n'"):
+        assert word in " ".join(done.output.split())
+
+
+def test_a_number_that_names_the_rows_is_noted(files):
+    inlier, test, _ = make_synthetic(4, 0, 50, 20, 4)
+    write(files / "g.csv", np.column_stack([np.arange(50), inlier[:, :2]]), ["no", "a", "b"])
+    write(files / "t.csv", np.column_stack([np.arange(50, 74), test[:, :2]]), ["no", "a", "b"])
+    done = detect(files, "--json", str(files / "j.json"), inliers="g.csv", test="t.csv")
+    note = "column 'no' looks like row names: --id no to use it so, --drop no to ignore it"
+    assert done.stderr.count(note) == 1
+    assert json.loads((files / "j.json").read_text())["notes"] == [note]
+    for option in ("--id", "--drop"):
+        cured = detect(files, option, "no", inliers="g.csv", test="t.csv")
+        assert cured.exit_code == 0, cured.output
+        assert "looks like row names" not in cured.output
+
+
+def test_a_threshold_that_flags_most_rows_is_noted(files):
+    many = detect(files, "--id", "serial", "--tau", "1")
+    assert "more than half of the test rows" in many.stderr
+    assert "r = n/n' = 24/50 = 0.48" in many.stderr
+    assert "more than half" not in detect(files, "--id", "serial", "--contamination", "0.5").output
+
+
+def test_base_and_contributions_add_up_to_the_score(files):
+    done = detect(files, "--id", "serial", "--contamination", "0.17", "--top", "50")
+    base = float(re.search(r"base: log\(n/n'\) = log\(24/50\) = (\S+);", done.stdout)[1])
+    blocks = done.stdout.split("\n#")[1:]
+    assert len(blocks) == 4
+    for block in blocks:
+        score = float(re.search(r"log r = (\S+) ", block)[1])
+        parts = [float(part) for part in re.findall(r"contributes (\S+)", block)]
+        assert parts
+        assert base + sum(parts) == pytest.approx(score, abs=0.02)  # printed with three digits
+
+
+@pytest.mark.parametrize(
+    ("reach", "shown"),
+    [
+        ((2.1e-5, 1e-6), "± 3e-05"),
+        ((0.0, 0.0), "± 0"),
+        ((0.5, 0.001), "-2.5 to -1.999"),
+        ((np.inf, 0.0), "-inf to -2"),
+    ],
+)
+def test_narrow_intervals_are_shown_by_their_reach(reach, shown):
+    interval = (-2.0 - reach[0], -2.0 + reach[1])
+    assert _interval(Explanation(1, 0, -2.0, np.exp(-2.0), interval, True, (), None, 0, 1, ())) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (1600.0, "above 95 % of the inliers (1445 to 1554)"),
+        (1400.0, "below 95 % of the inliers (1445 to 1554)"),
+        (1500.0, "within the middle 90 % of the inliers (1445 to 1554)"),
+    ],
+)
+def test_the_place_among_the_inliers_is_said_in_words(value, place):
+    assert place in _reason(Reason("speed", 0, value, 0.1, -0.5, (1445.0, 1554.0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llr_cvx.tables import read_frame, read_pair
+from llr_cvx.tables import Frame, read_frame, read_pair, row_name_columns
 
 
 @pytest.fixture
@@ -100,3 +100,35 @@ def test_parquet(tmp_path):
     (tmp_path / "b.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(ValueError, match="not a readable Parquet file"):
         read_frame(tmp_path / "b.parquet")
+
+
+def test_a_text_column_is_refused_with_the_options_that_help(write):
+    with pytest.raises(ValueError, match=r"\(--id NAME to name rows by it, --drop NAME to ignore it\)"):
+        read_frame(write("a.csv", "a,b\n1,red\n"))
+
+
+def test_a_wrong_id_name_is_reported_before_the_text_it_leaves_in(write):
+    first, second = write("a.csv", "id,a\nx,1\n"), write("b.csv", "id,a\ny,2\n")
+    with pytest.raises(ValueError, match=r"b\.csv has no column 'ID'; its columns are 'id', 'a'"):
+        read_pair(first, second, id_column="ID")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "suspect"),
+    [
+        ("ID", [3.5, 1.0], True),
+        ("sample_id", [3.0, 1.0], True),
+        ("Index", [3.0, 1.0], True),
+        ("Unnamed: 0", [3.0, 1.0], True),
+        ("acid", [3.0, 1.0], False),
+        ("refractive_index", [1.3, 1.5], False),
+        ("x", [12.0, 10.0, 11.0, 14.0, 13.0], True),
+        ("x", [12.0, 10.0, 11.0, 14.0, 14.0], False),
+        ("x", [12.0, 10.0, 11.0, 14.0, 15.0], False),
+        ("x", [0.5, 1.5, 2.5, 3.5, 4.5], False),
+        ("x", [1.0, 2.0, 3.0, 4.0], False),
+    ],
+)
+def test_columns_that_look_like_row_names(name, values, suspect):
+    frame = Frame("a.csv", (name,), np.array(values)[:, None], ("",) * len(values))
+    assert row_name_columns(frame) == ([name] if suspect else [])

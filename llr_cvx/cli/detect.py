@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,13 +15,18 @@ import click
 from llr_cvx._archive import replacing
 from llr_cvx.detection import SCALINGS, Detection, detect, threshold_rule
 from llr_cvx.detector import LLRDetector
+from llr_cvx.explain import TYPICAL, Explanation, Reason
 from llr_cvx.report import render_report
 from llr_cvx.selection import LLRDetectorCV
 from llr_cvx.solution import SolverError
-from llr_cvx.tables import read_pair
+from llr_cvx.tables import read_pair, row_name_columns
 
 #: From this many pooled rows on, iterations are reported while they run.
 LONG = 1500
+#: A proven interval that leaves log r by no more than this is printed as +- its reach.
+NARROW = 0.01
+#: Options that name a file to write.
+OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
 
 
 class Width(click.ParamType):  # type: ignore[type-arg]
@@ -58,7 +65,12 @@ class Width(click.ParamType):  # type: ignore[type-arg]
 @click.option("--lambda1", type=float, default=0.1, show_default=True, help="Coupling of similar rows.")
 @click.option("--lambda2", type=float, default=1.0, show_default=True, help="Sparsity of the explanations.")
 @click.option("--choose-lambda", is_flag=True, help="Choose lambda1 by the likelihood of held-out rows instead.")
-@click.option("--tau", type=float, help="Call rows with density ratio r < TAU outliers.")
+@click.option(
+    "--tau",
+    type=float,
+    help="Call rows with density ratio r < TAU outliers. Ordinary rows sit near r = n/n' (n test rows, n' "
+    "inliers), not near 1: choose TAU well below n/n'.",
+)
 @click.option("--contamination", type=float, help="Call this share (0 to 0.5) of the test rows outliers.")
 @click.option("--intercept", is_flag=True, help="Add a constant feature.")
 @click.option(
@@ -89,10 +101,14 @@ def command(**options: Any) -> None:
     """
     if options["tau"] is not None and options["contamination"] is not None:
         raise click.UsageError("--tau and --contamination contradict each other: give one of them")
-    outputs = {key: options[key] for key in ("out", "report", "json_file") if options[key] is not None}
+    outputs = {key: options[key] for key in OUTPUTS if options[key] is not None}
+    for key, path in outputs.items():
+        if path == "-":
+            raise click.UsageError(f"{OUTPUTS[key]} writes a file, not standard output: give a file name, not -")
     try:
         _check_outputs(list(outputs.values()), [options["inliers"], options["test"]])
         run = _run(options)
+        run.notes.extend(_row_names(run))
         _write(run, outputs)
     except (ValueError, TypeError, OSError, SolverError) as error:
         raise click.ClickException(str(error)) from error
@@ -126,6 +142,16 @@ def _run(options: dict[str, Any]) -> Detection:
         return run
     detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
     return detect(inliers, test, detector, options["scale"])
+
+
+def _row_names(run: Detection) -> list[str]:
+    """A number that only counts the rows is a feature like any other to the model, and can hide the outliers."""
+    names = dict.fromkeys([*row_name_columns(run.inliers), *row_name_columns(run.test)])
+    return [
+        f"column {name!r} looks like row names: --id {shlex.quote(name)} to use it so, "
+        f"--drop {shlex.quote(name)} to ignore it"
+        for name in names
+    ]
 
 
 def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
@@ -164,14 +190,20 @@ def _print(run: Detection, top: int) -> None:
         f"{len(found)} of {len(run.test.ids)} test rows are outliers (threshold on log r: "
         f"{run.detector.offset_:.4g}, {rule})"
     )
+    if found[:top]:
+        click.echo(
+            f"base: log(n/n') = log({len(run.test.ids)}/{len(run.inliers.ids)}) = {run.base:.4g}; "
+            "a row's log r is this plus its contributions"
+        )
     for e in found[:top]:
-        lines = str(e).split("\n")
-        low, high = (f"{end:.4g}" for end in e.interval)
         click.echo(
             f"\n#{e.rank} {run.id_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "
-            f"(proven {low} to {high}{'' if e.certain else ': reaches across the threshold'})"
+            f"(proven {_interval(e)}{'' if e.certain else ': reaches across the threshold'})"
         )
-        click.echo("\n".join(lines[1:]))
+        for reason in e.reasons:
+            click.echo(f"    {_reason(reason)}")
+        if not e.reasons:
+            click.echo("    no feature selected")
         if e.next_feature:
             click.echo(
                 f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection"
@@ -185,4 +217,32 @@ def _print(run: Detection, top: int) -> None:
     click.echo(
         f"\n{solution.solver}: {solution.status}, proven relative gap {solution.certificate.relative_gap:.1e}, "
         f"{solution.seconds:.2f} s"
+    )
+
+
+def _interval(e: Explanation) -> str:
+    """Both ends, or +- the farther of them where four digits would not tell them apart from log r."""
+    low, high = e.interval
+    reach = max(high - e.log_ratio, e.log_ratio - low)
+    return f"± {_rounded_up(reach)}" if reach <= NARROW else f"{low:.4g} to {high:.4g}"
+
+
+def _rounded_up(reach: float) -> str:
+    """One digit, never less than what is proved."""
+    if reach <= 0:
+        return "0"
+    unit = 10.0 ** math.floor(math.log10(reach))
+    return f"{math.ceil(reach / unit) * unit:.0e}"
+
+
+def _reason(reason: Reason) -> str:
+    low, high = (100 * share for share in TYPICAL)
+    place = {
+        "below": f"below {100 - low:g} % of the inliers",
+        "above": f"above {high:g} % of the inliers",
+        "within": f"within the middle {high - low:g} % of the inliers",
+    }[reason.position]
+    return (
+        f"{reason.feature} = {reason.value:.4g}, {place} ({reason.typical[0]:.4g} to {reason.typical[1]:.4g}), "
+        f"contributes {reason.contribution:+.3g}"
     )
