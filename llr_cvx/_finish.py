@@ -23,9 +23,13 @@ class Best:
     problem: Problem
     W: FloatArray
     objective: float = np.inf
-    alpha: FloatArray = field(default_factory=lambda: np.zeros(0))
-    U: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    dual: float = -np.inf
+    alpha: FloatArray = field(init=False)
+    U: FloatArray = field(init=False)
+    dual: float = 0.0  # proved by alpha = 0, U = 0
+
+    def __post_init__(self) -> None:
+        self.alpha = np.zeros(self.problem.shape[0])
+        self.U = np.zeros((len(self.problem.edges), self.problem.shape[1]))
 
     @property
     def relative_gap(self) -> float:
@@ -40,7 +44,7 @@ class Best:
     def adopt(self, W: FloatArray, objective: float) -> None:
         """Keep W; for lambda2 = 0 the bound holds up to a radius that grows with W, so it is taken anew."""
         self.W, self.objective = W, objective
-        if self.problem.lambda2 == 0 and self.alpha.size:
+        if self.problem.lambda2 == 0:
             self.dual = lower_bound(self.problem, self.alpha, self.U, W)
 
     def bound(self, alpha: FloatArray, U: FloatArray) -> None:
@@ -68,7 +72,7 @@ def finish(problem: Problem, W: FloatArray, duals: Duals, best: Best, tol: float
 def _settle(face: Face, U: FloatArray, best: Best, tol: float, budget: int) -> tuple[Face, int, FloatArray]:
     """Minimise on a face, complete the dual, keep what is better; also what each sample adds to the gap."""
     problem = face.problem
-    face, budget = descend(face, budget, accuracy=max(1e-14, 1e-3 * tol))
+    face, budget = descend(face, budget, accuracy=max(1e-14, 1e-5 * tol))
     W, objective = face.W, problem.objective(face.W)
     alpha, U = complete_dual(face, U, target=objective * (1.0 - min(0.01 * tol, 1e-13)))
     best.bound(alpha, U)

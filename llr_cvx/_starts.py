@@ -55,9 +55,12 @@ def warm_start(problem: Problem, W: FloatArray) -> Start:
 
 def start_from(problem: Problem, W0: ArrayLike | Solution) -> Start:
     """From a solution also its dual point; epsilon such that smoothing costs a third of the gap there."""
+    W = check.weight_matrix(W0.W if isinstance(W0, Solution) else W0, problem.shape, "W0")
+    if not problem.objective(W) < problem.objective(np.zeros(problem.shape)):
+        return cold_start(problem)  # nothing to gain from a W that is worse than none
     if not isinstance(W0, Solution):
-        return warm_start(problem, check.weight_matrix(W0, problem.shape, "W0"))
-    W, U, radii = check.weight_matrix(W0.W, problem.shape, "W0"), W0.certificate.U, W0.problem.radii
+        return warm_start(problem, W)
+    U, radii = W0.certificate.U, W0.problem.radii
     if U.shape != (len(problem.edges), problem.shape[1]):
         raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
     u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 0)[:, None]

@@ -9,7 +9,7 @@ leaves, for dW,
     per sample  s_i x_i x_i^T + 2 lambda2 w_hat_i w_hat_i^T + 2 lambda2 diag(S_i (1 - z_ik w_hat_ik) / b_ik),
 
 with s_i = alpha_i (1 - alpha_i). Both are positive semidefinite while ||u_e|| <= 1 and |z_ik| <= 1; u = z = 0 gives
-the IRLS step.
+the curvature of IRLS.
 """
 
 from __future__ import annotations

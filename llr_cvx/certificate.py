@@ -87,8 +87,8 @@ class Certificate:
         return score_interval(self.alpha, self.y, excess)
 
     def proves(self, tol: float) -> bool:
-        """The one predicate behind "optimal": the proven relative gap is at most tol."""
-        return bool(self.relative_gap <= tol)
+        """The one predicate behind "optimal": the relative gap is at most tol, and not negative beyond rounding."""
+        return bool(-1e-12 <= self.relative_gap <= tol)
 
     def __str__(self) -> str:
         lines = [
@@ -118,8 +118,19 @@ def entropy(alpha: FloatArray) -> FloatArray:
 
 def dual_objective(problem: Problem, alpha: FloatArray, U: FloatArray) -> float:
     """D(alpha, U) for lambda2 > 0 and a feasible dual point."""
-    v_max = np.abs(problem.dual_vectors(alpha, U)).max(axis=1)
-    return float(entropy(alpha).sum() - (v_max**2).sum() / (4.0 * problem.lambda2))
+    return _dual_value(problem, alpha, np.abs(problem.dual_vectors(alpha, U)).max(axis=1))
+
+
+def _dual_value(problem: Problem, alpha: FloatArray, v_max: FloatArray) -> float:
+    with np.errstate(over="ignore"):  # divided before it is squared: v^2 may underflow where v^2 / lambda2 does not
+        return float(entropy(alpha).sum() - ((v_max / (2.0 * np.sqrt(problem.lambda2))) ** 2).sum())
+
+
+def _rounding_of_v(problem: Problem, alpha: FloatArray, U: FloatArray) -> FloatArray:
+    """How far rounding can have moved each |v_ik|, one error a term: it matters where lambda2 is tiny."""
+    terms = problem.degrees(np.ones(len(U))) + 3.0
+    size = alpha * np.abs(problem.X).max(axis=1) + problem.degrees(np.abs(U).max(axis=1, initial=0.0))
+    return np.asarray(terms * np.finfo(float).eps * size)
 
 
 def feasible(problem: Problem, alpha: ArrayLike, U: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -143,7 +154,8 @@ def certificate(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) 
     primal = problem.objective(W)
     a, u = feasible(problem, alpha, U)
     if problem.lambda2 > 0:
-        return Certificate(primal, dual_objective(problem, a, u), a, u, problem.y)
+        v_max = np.abs(problem.dual_vectors(a, u)).max(axis=1) + _rounding_of_v(problem, a, u)
+        return Certificate(primal, _dual_value(problem, a, v_max), a, u, problem.y)
     bounded = max(lower_bound(problem, a, u, W), 0.0)
     radius = trust_radius(problem, W)
     return Certificate(primal, 0.0, np.zeros_like(a), np.zeros_like(u), problem.y, bounded, radius)
@@ -172,7 +184,7 @@ def score_interval(alpha: FloatArray, y: FloatArray, excess: float) -> tuple[Flo
 
 
 def _root(alpha: FloatArray, excess: float, side: float) -> FloatArray:
-    """The root left (side = -1) or right (+1) of the minimum, by Newton from outside: it never crosses the root."""
+    """The root left (side = -1) or right (+1) of the minimum, by Newton: from its first step on outside."""
     with np.errstate(divide="ignore"):
         z = np.log1p(-alpha) - np.log(alpha)  # the minimiser: alpha = sigmoid(-z)
     ends = ~np.isfinite(z)  # alpha = 0 or 1: bounded on one side only

@@ -49,14 +49,16 @@ def certify(
     W = check.weight_matrix(W, problem.shape)
     if U is not None:
         return certificate(problem, W, problem.alpha(W) if alpha is None else alpha, U)
-    if not problem.attained:  # J has no minimiser, and J* >= 0 is all there is to prove
-        return certificate(problem, W, np.zeros(len(problem.y)), np.zeros((len(problem.edges), W.shape[1])))
     best = search(problem, W)
     return certificate(problem, W, best.alpha, best.U)
 
 
 def search(problem: Problem, W: FloatArray) -> Best:
     """The best dual point (and a W at least as good) that the fast solver finds, starting from W if that helps."""
+    if not problem.attained:  # J has no minimiser, and J* >= 0 is all there is to prove
+        best = Best(problem, W)
+        best.adopt(W, problem.objective(W))
+        return best
     helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
     run = minimise(problem, SEARCH_TOL, warm_start(problem, W) if helps else None, SEARCH_ITERATIONS)
     return run.best

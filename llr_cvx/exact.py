@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import cvxpy as cp
@@ -61,9 +62,10 @@ def solve_exact(problem: Problem, solver: str = "CLARABEL", tol: float = 1e-6, *
     >>> solve_exact(p).status
     'optimal'
     """
-    if "formulation" not in problem.shared:
-        problem.shared["formulation"] = formulate(problem)
-    model, W = problem.shared["formulation"]
-    model.param_dict["lambda1"].value = problem.lambda1
-    model.param_dict["lambda2"].value = problem.lambda2
-    return _conic.solve(problem, model, W, solver, tol, options)
+    with problem.shared.setdefault("lock", Lock()):  # problems that differ in their lambdas share one model
+        if "formulation" not in problem.shared:
+            problem.shared["formulation"] = formulate(problem)
+        model, W = problem.shared["formulation"]
+        model.param_dict["lambda1"].value = problem.lambda1
+        model.param_dict["lambda2"].value = problem.lambda2
+        return _conic.solve(problem, model, W, solver, tol, options)

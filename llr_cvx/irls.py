@@ -1,16 +1,16 @@
 """The fast solver: iteratively reweighted least squares with a primal-dual Newton step and a proof.
 
 Each iteration is a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are those of
-the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Three things are added.
+the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Four things are added.
 
 * The dual unknowns are updated beside W (see `llr_cvx._system`), which turns the slow tail into Newton's method.
-* epsilon shrinks only when the duality gap is down to what the smoothing itself costs, so that
+* epsilon shrinks when the duality gap is down to what the smoothing costs, or four steps did not get it there;
   J_epsilon(W) decreases at every step: at fixed epsilon by the line search, and with epsilon by monotonicity.
 * The few samples that still hold the gap open get Newton steps of their own (see `llr_cvx._region`).
 * Once the fused samples and the zero coordinates can be read off, Newton's method on that face
   (see `llr_cvx._face`) finishes to rounding error.
 
-The solver stops on the certified relative gap and on nothing else.
+Only a certified relative gap ends it well; limits are statuses of their own.
 """
 
 from __future__ import annotations
@@ -193,11 +193,14 @@ def minimise(
         else:
             cg_rtol, held = max(0.3 * cg_rtol, 1e-9), held + 1
         stiff = components(problem, row_dot(at.d_hat, at.d_hat) < 0.8)
-        dW, duals, n_cg = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=max(200, spent))
+        dW, duals, n_cg = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=min(max(200, spent), 2000))
         spent += n_cg
         W, at = _line_search(problem, at, dW)
         at, duals = refine(problem, at, duals, tol)
         W = at.W
+    if status == "iteration_limit":  # the last step counts too
+        best.primal(W, at.objective)
+        best.bound(at.alpha, problem.radii[:, None] * duals.u)
 
     return Run(best, status, Trace(*(np.array(column) for column in zip(*rows, strict=True))))
 

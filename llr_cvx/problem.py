@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array, hstack
 from scipy.special import expit
 
 from llr_cvx import _archive
@@ -246,12 +246,20 @@ class Problem:
 
 
 def _scores(X: FloatArray, W: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->i", X, W))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.asarray(np.einsum("ij,ij->i", X, W))
+        if np.isnan(scores).any():  # inf - inf on the way: the sum itself is finite, or infinite with one sign
+            scale = np.abs(W).max()
+            scores = np.einsum("ij,ij->i", X, W / scale) * scale
+    return scores
 
 
 def _row_norms(D: FloatArray) -> FloatArray:
     """Euclidean norms of rows; scaled by the largest entry, so that squares neither overflow nor vanish."""
     scale = np.abs(D).max(initial=0.0)
+    if np.isinf(scale):
+        with np.errstate(over="ignore"):
+            return np.asarray(np.linalg.norm(D, axis=1))
     if 1e-100 < scale < 1e100 or scale == 0:
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", D, D)))
     return np.asarray(np.linalg.norm(D / scale, axis=1) * scale)
@@ -262,7 +270,7 @@ def _separable(Z: FloatArray) -> bool:
     Z = Z / np.maximum(np.abs(Z).max(axis=1, keepdims=True), 1e-300)
     n, d = Z.shape
     # maximise sum of slack t with Z v >= t, 0 <= t <= 1, |v| <= 1e3
-    constraint = np.hstack([-Z, np.eye(n)])
+    constraint = hstack([csr_array(-Z), eye_array(n)])
     answer = linprog(
         np.r_[np.zeros(d), -np.ones(n)],
         A_ub=constraint,
