@@ -13,10 +13,9 @@ from llr_cvx import _archive
 from llr_cvx.experiments.methods import METHODS, Method
 from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
-from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
 from llr_cvx.experiments.store import Record
-from llr_cvx.experiments.study import Fit, marginals, tied
+from llr_cvx.experiments.study import Fit, marginals
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -209,8 +208,6 @@ def study_rows(fits: Sequence[Fit]) -> list[dict[str, Any]]:
         {
             **{factor: getattr(fit.protocol, factor) for factor in FACTORS},
             "distance": fit.distance,
-            "excess_standard_error": fit.excess_error,
-            "distance_without_doubtful": fit.distance_without,
             "mean_auc_difference": fit.mean_difference,
             **{f"distance_{key}": value for key, value in fit.by_method.items()},
         }
@@ -218,46 +215,23 @@ def study_rows(fits: Sequence[Fit]) -> list[dict[str, Any]]:
     ]
 
 
-def study(fits: Sequence[Fit], default: Protocol, shown: int = 15) -> str:
-    """The protocol study as Markdown: where the default stands, the closest protocols, what each choice costs."""
-    labels = [METHODS[key].label for key in PRINTED_METHODS]
-    header = [*FACTORS, "distance", "± excess", "without LOF on Flare", "mean AUC diff.", *labels]
-    body = [[f"{v:.3f}" if isinstance(v, float) else v for v in row.values()] for row in study_rows(fits[:shown])]
+def study(fits: Sequence[Fit], shown: int = 15) -> str:
+    """The protocol study as Markdown: the closest protocols, and what each choice costs."""
+    rows = study_rows(fits)
+    header = [*FACTORS, "distance", "mean AUC diff.", *(METHODS[key].label for key in PRINTED_METHODS)]
+    body = [[f"{v:.3f}" if isinstance(v, float) else v for v in row.values()] for row in rows[:shown]]
     choices = markdown(
-        ["choice", "value", "closest distance with it", "without LOF on Flare"],
-        [
-            [r["choice"], r["value"], f"{r['distance']:.3f}", f"{r['distance_without']:.3f}"]
-            for r in marginals(fits)
-        ],
+        ["choice", "value", "closest distance with it"],
+        [[row["choice"], row["value"], f"{row['distance']:.3f}"] for row in marginals(fits)],
     )
     return "\n\n".join(
         [
-            "The distance of a protocol is the root mean square, over seven sets and six methods, of (mean here - "
-            "printed mean) / printed standard deviation; the last columns give it for each method alone. "
-            "`± excess` is the standard error, from resampled trials, of its distance minus that of the closest. "
-            "`without LOF on Flare` leaves out one printed value, 0.415, which the paper contradicts: the average "
-            "printed for LOF, 0.565, is that of its rows only if this one counts as 1 - 0.415.",
-            _standing(fits, default),
-            f"## The {shown} closest of {len(fits)} protocols",
-            "All of them are in `protocol.csv`.",
+            f"The {shown} closest of {len(fits)} protocols; all of them are in `protocol.csv`. The distance "
+            "is the root mean square, over seven sets and six methods, of (mean here - printed mean) / printed "
+            "standard deviation; the last columns give it for each method alone.",
             markdown(header, body),
             "## What each choice matters",
             "For each value of each choice, the distance of the closest protocol that has it.",
             choices,
         ]
-    )
-
-
-def _standing(fits: Sequence[Fit], default: Protocol) -> str:
-    """Where the default protocol stands among all, among the tied, and among those without a constant."""
-    place, own = next((i, fit) for i, fit in enumerate(fits, start=1) if fit.protocol == default)
-    without = sorted(fits, key=lambda fit: fit.distance_without)
-    plain = [fit for fit in fits if fit.protocol.intercept == default.intercept]
-    constant = "with" if default.intercept else "without"
-    behind = f"{own.distance - fits[0].distance:.3f} ± {own.excess_error:.3f}"
-    return (
-        f"{len(tied(fits))} protocols are tied with the closest: further away by less than two standard errors. "
-        f"The default protocol of this package is number {place}, further away by {behind}; "
-        f"number {1 + without.index(own)} without LOF on Flare; and number {1 + plain.index(own)} of those "
-        f"{constant} a constant (the paper's model has none)."
     )

@@ -79,8 +79,9 @@ def protocol(setting: Setting) -> dict[str, Any]:
     place = next(i for i, fit in enumerate(fits, start=1) if fit.protocol == setting.protocol)
     parts = [
         "# Protocol study: which choices come closest to the printed table",
-        f"{setting.trials} trials in each cell, {len(records)} stored trials, {clock:.0f} s by the clock.",
-        tables.study(fits, setting.protocol),
+        f"{setting.trials} trials in each cell, {clock:.0f} s by the clock, {len(records)} stored trials. The "
+        f"default protocol of this package is number {place}.",
+        tables.study(fits),
         "## Failures",
         tables.failure_list(statistics.failures(records)),
         "## Versions",
