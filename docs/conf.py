@@ -32,6 +32,7 @@ html_show_sourcelink = False
 html_domain_indices = False
 html_math_renderer = "mathml"
 
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # else pages with stored widget states load scripts from afar
 nb_execution_mode = "off"  # notebooks come with the outputs that the tests compare
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -67,19 +68,8 @@ def mathml(display: str) -> Any:
     return visit
 
 
-def name_figures(app: Any, doctree: nodes.document) -> None:
-    """A figure without a description of its own is described by the heading it stands under."""
-    for image in doctree.findall(nodes.image):
-        section = image.parent
-        while section is not None and not isinstance(section, nodes.section):
-            section = section.parent
-        if not image.get("alt") and section is not None:
-            image["alt"] = f"Figure: {section[0].astext()}"
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Connect them."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
-    app.connect("doctree-read", name_figures)
     app.add_html_math_renderer("mathml", (mathml("inline"), None), (mathml("block"), None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -149,6 +149,15 @@ def test_a_lesson_has_all_its_parts(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LESSONS + SOLUTIONS, ids=ids)
+def test_every_figure_is_put_into_words(path: Path) -> None:
+    """The site shows the text to those who do not see the picture."""
+    for cell in code_cells(read(path)):
+        if count_figures(cell):
+            words = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+            assert len(words.split()) >= 8, f"{path.name} draws without alt text:\n{cell.source}"
+
+
+@pytest.mark.parametrize("path", LESSONS + SOLUTIONS, ids=ids)
 def test_committed_after_one_run_in_order(path: Path) -> None:
     counts = [cell.execution_count for cell in code_cells(read(path))]
     assert counts == list(range(1, len(counts) + 1))
