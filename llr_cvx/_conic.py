@@ -11,7 +11,7 @@ import numpy as np
 
 from llr_cvx import _validation as check
 from llr_cvx._validation import FloatArray
-from llr_cvx.certificate import Certificate, certificate
+from llr_cvx.certificate import Certificate, certificate, shown_gap
 from llr_cvx.certify import certify
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution, SolverError
@@ -31,7 +31,7 @@ def solve(
     W = np.array(variable.value, dtype=float)
     proof = _prove(problem, model, W, tol)
     status = "uncertified" if problem.lambda2 == 0 else "optimal" if proof.proves(tol) else "inaccurate"
-    reached = f"{name} said {said}; proven relative gap {proof.bounded_relative_gap:.2e}, tol {tol:g}"
+    reached = f"{name} said {said}; proven relative gap {shown_gap(proof.bounded_relative_gap)}, tol {tol:g}"
     stats = model.solver_stats
     return Solution(
         problem=problem,

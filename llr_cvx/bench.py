@@ -27,7 +27,7 @@ import numpy as np
 
 from llr_cvx._resources import blas_threads, peak_memory
 from llr_cvx.certify import certify
-from llr_cvx.datasets import make_synthetic
+from llr_cvx.datasets import synthetic_of_size
 from llr_cvx.exact import formulate, solve_exact
 from llr_cvx.irls import solve_irls
 from llr_cvx.path import regularization_path
@@ -127,13 +127,12 @@ class Attempt:
 
 
 def instance(N: int, d: int, seed: int, lambda1: float = 0.1, lambda2: float = 1.0) -> Problem:
-    """The paper's synthetic data, known inliers : test inliers : outliers = 200 : 100 : 10, scaled to N rows.
+    """The paper's synthetic data with N rows.
 
     >>> instance(310, 10, seed=0)
     Problem(N=310, d=10, edges=1204, lambda1=0.1, lambda2=1)
     """
-    n_outlier, n_test_inlier = max(1, round(N * 10 / 310)), round(N * 100 / 310)
-    X_inlier, X_test, _ = make_synthetic(d, seed, N - n_test_inlier - n_outlier, n_test_inlier, n_outlier)
+    X_inlier, X_test, _ = synthetic_of_size(N, d, seed)
     return Problem.from_samples(X_inlier, X_test, lambda1, lambda2)
 
 

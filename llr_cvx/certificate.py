@@ -36,6 +36,9 @@ from llr_cvx.problem import Problem
 #: Allowance for rounding in J and D, as a multiple of machine epsilon; `llr_cvx.rigorous` counts it exactly.
 ROUNDING = 64 * float(np.finfo(float).eps)
 
+#: A relative gap may be negative by this much: J and D are rounded, and at the optimum they are equal.
+NOISE = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -88,21 +91,33 @@ class Certificate:
 
     def proves(self, tol: float) -> bool:
         """The one predicate behind "optimal": the relative gap is at most tol, and not negative beyond rounding."""
-        return bool(-1e-12 <= self.relative_gap <= tol)
+        return bool(-NOISE <= self.relative_gap <= tol)
+
+    def _shown_gap(self) -> str:
+        return "0" if -NOISE <= self.relative_gap < 0 else f"{self.gap:.3e}"
 
     def __str__(self) -> str:
         lines = [
             f"J(W)            {self.primal:.12g}",
             f"proven J* >=    {self.dual:.12g}",
-            f"gap             {self.gap:.3e}   (relative {self.relative_gap:.2e})",
+            f"gap             {self._shown_gap()}   (relative {shown_gap(self.relative_gap, '.2e')})",
         ]
         if self.bounded_dual is not None:
             lines.append(
                 "lambda2 = 0: an unconditional bound needs v_i = 0 exactly, so J* >= 0 is all that is proved;\n"
                 f"             among all W with ||w_i||_1 <= {self.radius:.3g}: J >= {self.bounded_dual:.12g} "
-                f"(relative gap {self.bounded_relative_gap:.2e})"
+                f"(relative gap {shown_gap(self.bounded_relative_gap)})"
             )
         return "\n".join(lines)
+
+
+def shown_gap(relative_gap: float, how: str = ".2e") -> str:
+    """A relative gap to print: 0 where rounding made it negative, else the number itself.
+
+    >>> shown_gap(3e-7), shown_gap(-2e-16), shown_gap(-0.5)  # the last one is no rounding, and has to be seen
+    ('3.00e-07', '0', '-5.00e-01')
+    """
+    return "0" if -NOISE <= relative_gap < 0 else format(relative_gap, how)
 
 
 def _relative(gap: float, primal: float) -> float:

@@ -56,3 +56,16 @@ def make_synthetic(
     is_outlier = np.arange(n_test_inlier + n_outlier) >= n_test_inlier
     X_test[is_outlier] += mu
     return X_inlier, X_test, is_outlier
+
+
+def synthetic_of_size(
+    N: int, d: int = 10, random_state: int | np.random.Generator = 0
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """`make_synthetic` with N rows in all: known inliers, test inliers and outliers as 200 : 100 : 10.
+
+    >>> X_inlier, X_test, is_outlier = synthetic_of_size(93)
+    >>> len(X_inlier), len(X_test), int(is_outlier.sum())
+    (60, 33, 3)
+    """
+    n_outlier, n_test_inlier = max(1, round(N * 10 / 310)), round(N * 100 / 310)
+    return make_synthetic(d, random_state, N - n_test_inlier - n_outlier, n_test_inlier, n_outlier)

@@ -14,7 +14,8 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScale
 
 from llr_cvx._validation import FloatArray
 from llr_cvx.detector import LLRDetector
-from llr_cvx.explain import Explanation
+from llr_cvx.explain import TYPICAL, Explanation
+from llr_cvx.graph import IsolatedWarning
 from llr_cvx.tables import Frame
 
 #: How features may be scaled; the scale is always that of the known inliers.
@@ -27,6 +28,10 @@ SCALINGS: dict[str, Callable[[], Any]] = {
 
 #: With fewer test rows than this, quartiles of their scores say little.
 FEW = 8
+#: With fewer inliers than this, the ends of their typical range are hardly more than single rows.
+FEW_INLIERS = round(1 / TYPICAL[0])
+#: What the numbers of rows mean, where rows are numbers.
+NUMBERING = "rows are numbered from 1 within their file, without the header line"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +82,11 @@ class Detection:
         n = len(self.inliers.ids)
         return self.test.ids[row - n] if row >= n else self.inliers.ids[row]
 
+    def name_of(self, row: int) -> str:
+        """The id of a pooled row, or "row 7" where rows have no ids but their numbers in the file."""
+        numbered = (self.test if row >= len(self.inliers.ids) else self.inliers).numbered
+        return f"row {self.id_of(row)}" if numbered else self.id_of(row)
+
     def feature_counts(self) -> list[tuple[str, int]]:
         """How often each feature is the strongest reason of an outlier, the most frequent first."""
         return Counter(e.reasons[0].feature for e in self.explanations if e.reasons).most_common()
@@ -116,7 +126,17 @@ class Detection:
                 "seconds": solution.seconds,
             },
             "notes": self.notes,
-            "outliers": [{"id": self.id_of(e.row), **e.as_dict()} for e in self.explanations],
+            "rows": "test_row, and ids where there is no id column, count the rows of a file from 1 without its "
+            "header line; row and shares_with count the pooled rows from 0, inliers first",
+            "outliers": [
+                {
+                    "id": self.id_of(e.row),
+                    "test_row": e.row - len(self.inliers.ids) + 1,
+                    "shares_with_ids": [self.id_of(row) for row in e.shares_with],
+                    **e.as_dict(),
+                }
+                for e in self.explanations
+            ],
             "scores": [
                 {"id": i, "log_ratio": float(z), "lower": _finite(a), "upper": _finite(b)}
                 for i, z, a, b in zip(self.test.ids, self.log_ratio, low, high, strict=True)
@@ -135,6 +155,19 @@ class Detection:
             writer.writerow([name, z, float(np.exp(z)), low, high, *tail])
 
 
+def scaled(inliers: Frame, test: Frame, scaling: str) -> tuple[FloatArray, FloatArray]:
+    """The values of both tables, scaled by those of the inliers; see `SCALINGS`.
+
+    >>> good, new = (Frame("", ("a",), np.array(v), ()) for v in ([[1.0], [3.0]], [[4.0]]))
+    >>> [X.tolist() for X in scaled(good, new, "standard")]
+    [[[-1.0], [1.0]], [[2.0]]]
+    """
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
+    scaler = SCALINGS[scaling]().fit(inliers.values)
+    return scaler.transform(inliers.values), scaler.transform(test.values)
+
+
 def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "standard", **fit: Any) -> Detection:
     """Scale by the inliers, fit both tables, explain the outliers among the test rows.
 
@@ -149,22 +182,25 @@ def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "s
     **fit
         Handed to the detector's `fit`.
     """
-    if scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
-    scaler = SCALINGS[scaling]().fit(inliers.values)
-    raw = np.vstack([inliers.values, test.values])
+    X = np.vstack(scaled(inliers, test, scaling))
     y = np.repeat([1.0, -1.0], [len(inliers.values), len(test.values)])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        detector.fit(scaler.transform(raw), y, **fit)
-    notes = (
-        _few_rows(detector, test)
-        + _constant_columns(inliers, test)
-        + list(dict.fromkeys(str(w.message) for w in caught))
+        detector.fit(X, y, **fit)
+    raw = np.vstack([inliers.values, test.values])
+    run = Detection(inliers, test, detector, scaling, detector.explain_table(values=raw, names=inliers.columns), [])
+    run.notes.extend(
+        [
+            *_few_inliers(inliers),
+            *_few_rows(detector, test),
+            *_constant_columns(inliers, test),
+            *_isolated(run),
+            # Warnings about single rows count them in another way.
+            *dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, IsolatedWarning)),
+            *_many_outliers(len(run.explanations), len(inliers.ids), len(test.ids)),
+        ]
     )
-    explanations = detector.explain_table(values=raw, names=inliers.columns)
-    notes += _many_outliers(len(explanations), len(inliers.ids), len(test.ids))
-    return Detection(inliers, test, detector, scaling, explanations, notes)
+    return run
 
 
 def threshold_rule(detector: LLRDetector) -> str:
@@ -174,6 +210,31 @@ def threshold_rule(detector: LLRDetector) -> str:
     if detector.contamination is not None:
         return f"lowest {100 * detector.contamination:g} % of the test rows"
     return "lower fence of the test rows' scores (first quartile - 1.5 interquartile ranges)"
+
+
+def _few_inliers(inliers: Frame) -> list[str]:
+    """They are what everything is compared with."""
+    if len(inliers.ids) >= FEW_INLIERS:
+        return []
+    low, high = (f"{100 * quantile:g} %" for quantile in TYPICAL)
+    return [
+        f"only {len(inliers.ids)} inlier(s): scaling, scores and the {low} to {high} range of each feature rest on "
+        f"few rows; {FEW_INLIERS} or more are advised"
+    ]
+
+
+def _isolated(run: Detection) -> list[str]:
+    """Rows that no other row is coupled to."""
+    rows = run.detector.solution_.problem.graph.isolated.tolist()
+    if not rows:
+        return []
+    n = len(run.inliers.ids)
+    named = [f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in rows[:5]]
+    return [
+        f"{len(rows)} row(s) lie so far away that all their Gaussian weights underflow to 0 at sigma = "
+        f"{run.detector.sigma_:.4g} ({', '.join(named)}{', ...' if len(rows) > 5 else ''}): each is scored alone, "
+        "by its own features only. A larger sigma couples them to their neighbours again"
+    ]
 
 
 def _few_rows(detector: LLRDetector, test: Frame) -> list[str]:

@@ -48,16 +48,19 @@ class Reason:
 
     @property
     def position(self) -> str:
-        """Where the value lies with respect to the inliers' typical range."""
+        """Where the value lies with respect to the typical range: "below", "above" or "within"."""
         low, high = self.typical
         return "below" if self.value < low else "above" if self.value > high else "within"
 
-    def __str__(self) -> str:
+    @property
+    def place(self) -> str:
+        """`position`, the range and which part of the inliers it holds, in words."""
         low, high = self.typical
-        return (
-            f"{self.feature} = {self.value:.4g} ({self.position} the inliers' {low:.4g} to {high:.4g}) "
-            f"contributes {self.contribution:+.3g}"
-        )
+        share = " to ".join(f"{100 * quantile:g} %" for quantile in TYPICAL)
+        return f"{self.position} the inliers' {share} range ({low:.4g} to {high:.4g})"
+
+    def __str__(self) -> str:
+        return f"{self.feature} = {self.value:.4g}, {self.place}, contributes {self.contribution:+.3g}"
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def explain_rows(
     >>> p = Problem([[1.0, 0.0], [-4.0, 0.0]], [1, -1], [], [], lambda1=0.0, lambda2=1.0)
     >>> print(explain_rows(solve_exact(p), np.array([1]), ["a", "b"], p.X, offset=0.0)[0])
     #1 row 1: r = 0.2273, proven 0.2273 to 0.2273
-        a = -4 (below the inliers' 1 to 1) contributes -1.48
+        a = -4, below the inliers' 5 % to 95 % range (1 to 1), contributes -1.48
     """
     problem, log_ratio = solution.problem, solution.log_ratio
     rows = rows[np.argsort(log_ratio[rows], kind="stable")]

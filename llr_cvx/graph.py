@@ -25,6 +25,10 @@ class GraphWarning(UserWarning):
     """The similarity graph has rows without an effective neighbour, or a degenerate width."""
 
 
+class IsolatedWarning(GraphWarning):
+    """Rows are so far away that no neighbour counts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Edges and weights with the parameters that made them."""
@@ -196,6 +200,6 @@ def _warn_isolated(report: GraphReport, width: float) -> None:
             f"{len(report.isolated)} sample(s) lie so far away that all their Gaussian weights underflow to 0 at "
             f"sigma = {width:.4g}{_listing(report.isolated)}: each is scored alone, by its own features only. "
             "A larger sigma couples them to their neighbours again.",
-            GraphWarning,
+            IsolatedWarning,
             stacklevel=4,
         )

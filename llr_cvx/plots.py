@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from llr_cvx._extras import pip_install
 from llr_cvx.explain import Explanation, selected_features
 from llr_cvx.solution import Solution, Trace
 
@@ -258,7 +259,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'llr-cvx[plots]'") from None
+        raise ImportError("plots need matplotlib: " + pip_install("plots")) from None
     axes: Axes = plt.subplots(figsize=size, layout="constrained")[1]
     return axes
 

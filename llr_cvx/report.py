@@ -12,7 +12,8 @@ from importlib.resources import files
 import numpy as np
 
 from llr_cvx import _svg
-from llr_cvx.detection import Detection, threshold_rule
+from llr_cvx.certificate import shown_gap
+from llr_cvx.detection import NUMBERING, Detection, threshold_rule
 from llr_cvx.explain import Explanation, Reason
 
 #: Outliers drawn one by one, and listed in the table, at most.
@@ -63,11 +64,12 @@ def _summary(run: Detection) -> str:
         (str(len(run.inliers.ids)), "known inliers"),
         (str(len(run.test.columns)), "features"),
         (f"{certain} of {found}" if found else "—", "proved below the threshold"),
-        (f"{proof.relative_gap:.1e}", "proven relative gap"),
+        (shown_gap(proof.relative_gap, ".1e"), "proven relative gap"),
     ]
     listed = "".join(f"<li><b>{escape(value)}</b> {escape(name)}</li>" for value, name in facts)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in run.notes)
     files_used = f"{escape(run.test.source)} checked against {escape(run.inliers.source)}"
+    files_used += f"; {NUMBERING}" if run.test.numbered else ""
     return f'<p class="soft">{files_used}</p><p class="lead">{lead}</p><ul class="facts">{listed}</ul>{notes}'
 
 
@@ -87,7 +89,7 @@ def _ranked(run: Detection) -> str:
         return ""
     rows = []
     for e in run.explanations[:LISTED]:
-        name = escape(run.id_of(e.row))
+        name = escape(run.name_of(e.row))
         link = f'<a href="#o{e.rank}">{name}</a>' if e.rank <= CARDS else name
         why = (
             ", ".join(f"{escape(r.feature)} {_sign(r.contribution)}" for r in e.reasons[:4])
@@ -122,10 +124,10 @@ def _cards(run: Detection) -> str:
 
 
 def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
-    name = run.id_of(e.row)
+    name = run.name_of(e.row)
     chart, features = "", '<p class="soft">No feature is selected: the score is that of no information.</p>'
     if e.reasons:
-        label = f"Contributions to log r of row {name}"
+        label = f"Contributions to log r of {name}"
         total = sum(abs(r.contribution) for r in e.reasons)
         ordered = sorted(e.reasons, key=lambda r: -abs(r.contribution))
         shown = [r for k, r in enumerate(ordered[:SHOWN]) if k == 0 or abs(r.contribution) >= 0.01 * total]
@@ -140,7 +142,7 @@ def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
         following = f"Nearest to being selected: {escape(e.next_feature.feature)}, {percent:.3g} % short of it. "
     shared = ""
     if e.shares_with:
-        shared = f"Shares its reason with row {_listing(map(run.id_of, e.shares_with), e.group_size - 1)}. "
+        shared = f"Shares its reason with {_listing(map(run.name_of, e.shares_with), e.group_size - 1)}. "
     doubt = "" if e.certain else "The proven interval reaches across the threshold. "
     return (
         f'<article class="card" id="o{e.rank}"><header><h3>{e.rank}. {escape(name)}</h3>'
@@ -152,7 +154,7 @@ def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
 def _feature(r: Reason) -> str:
     low, high = r.typical
     label = f"{r.feature}: value {r.value:.4g}, inliers {low:.4g} to {high:.4g}"
-    words = f"<b>{escape(r.feature)}</b> = {r.value:.5g}, {r.position} the inliers’ {low:.4g} to {high:.4g}"
+    words = f"<b>{escape(r.feature)}</b> = {r.value:.5g}, {escape(r.place)}"
     return f"<div><span>{words}, weight {r.weight:.3g}</span>{_svg.in_range(r.value, low, high, label)}</div>"
 
 
@@ -163,7 +165,7 @@ def _proof(run: Detection) -> str:
         "status": f"{solution.status}: {solution.message}",
         "objective J(W)": f"{proof.primal:.12g}",
         "proved lower bound of the optimum": f"{proof.dual:.12g}",
-        "relative gap": f"{proof.relative_gap:.2e}",
+        "relative gap": shown_gap(proof.relative_gap, ".2e"),
         "solver": f"{solution.solver}, {solution.n_iter} iterations, {solution.seconds:.2f} s",
     }
     graph = run.detector.solution_.problem.graph
@@ -184,7 +186,7 @@ def _reading() -> str:
         "log r = log(n/n′) + the sum of its contributions w·x. A bar to the left (negative contribution) makes the "
         "row look less like an inlier, a bar to the right more.</p>"
         "<p>The proven interval contains r at the exact optimum of that problem: it bounds the error of the "
-        "computation, not the chance of the sample. The grey band is where 90 % of the known inliers lie. A "
+        "computation, not the chance of the sample. The grey band is the 5 % to 95 % range of the known inliers. A "
         "feature “short of” selection by a small percentage nearly made it into the explanation.</p></section>"
     )
 

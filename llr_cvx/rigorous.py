@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
+from llr_cvx._extras import pip_install
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import feasible
 from llr_cvx.problem import Problem
@@ -119,7 +120,7 @@ def require_flint() -> Any:
     try:
         import flint
     except ImportError:
-        raise ImportError("rigorous enclosures need python-flint: pip install 'llr-cvx[rigorous]'") from None
+        raise ImportError("rigorous enclosures need python-flint: " + pip_install("rigorous")) from None
     return flint
 
 

@@ -85,6 +85,37 @@ class LambdaCurve:
         i, j = self._lowest()
         return bool(self.loss[i, j] + self.standard_error[i, j] < self.baseline)
 
+    def reason(self, lambda1: float, lambda2: float) -> str:
+        """What was chosen, from which grid, and why, in words."""
+        folds = self.fold_loss.shape[2]
+        i, j = (int(np.argmax(grid == v)) for grid, v in ((self.lambda1s, lambda1), (self.lambda2s, lambda2)))
+        rule = "the lowest loss on held-out rows"
+        if (lambda1, lambda2) != self.best:
+            rule = "the strongest coupling whose loss on held-out rows is within one standard error of the lowest"
+        grids = [(self.lambda1s, "lambda1"), (self.lambda2s, "lambda2")]
+        tried = [
+            f"{len(g)} values of {name} from {g.min():.3g} to {g.max():.3g}" for g, name in grids if len(g) > 1
+        ]
+        text = (
+            f"chosen lambda1 = {lambda1:.3g}, lambda2 = {lambda2:.3g} out of {' and '.join(tried) or 'one value'}: "
+            f"{rule} over {folds} folds, {self.loss[i, j]:.4f} +- {self.standard_error[i, j]:.4f} "
+            f"(learning nothing gives {self.baseline:.4f})"
+        )
+        if len(self.lambda1s) > 1 and lambda1 in (self.lambda1s.min(), self.lambda1s.max()):
+            text += "; it is at the end of the grid, values beyond may be better"
+        return text
+
+    def as_dict(self) -> dict[str, Any]:
+        """The curve as plain values for JSON."""
+        return {
+            "lambda1s": self.lambda1s.tolist(),
+            "lambda2s": self.lambda2s.tolist(),
+            "loss": self.loss.tolist(),
+            "standard_error": self.standard_error.tolist(),
+            "nothing_learned": self.baseline,
+            "folds": self.fold_loss.shape[2],
+        }
+
     def _lowest(self) -> tuple[int, int]:
         i, j = np.unravel_index(np.argmin(self.loss), self.loss.shape)
         return int(i), int(j)

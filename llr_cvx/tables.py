@@ -1,29 +1,29 @@
-"""Tables with headers: CSV or Parquet in, numbers with names and row ids out.
+"""Tables: CSV or Parquet in, numbers with names and row ids out.
 
-Columns are matched by name, never by place. What is not a number is refused with its file, line and column, and
-with what to do about it.
+Columns are matched by name, never by place; in a file without a header, where that is allowed, they are called
+1, 2, ... What is not a number is refused with its file, line and column, and with what to do about it.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llr_cvx import _cells
 from llr_cvx._validation import FloatArray
 
-#: Separators looked for in the header line, the most frequent wins.
-DELIMITERS = ",;\t|"
 #: Names of columns that number the rows; "index" only alone, since a refractive_index is a measurement.
 ROW_NAMES = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
 #: From this many rows on, values without gap or repetition are hardly a coincidence.
 COUNTED = 5
+#: What to do about a column that is not made of numbers, for those who read samples.
+ADVICE = ", or leave the column out (--id NAME to name rows by it, --drop NAME to ignore it)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +37,27 @@ class Frame:
     columns : tuple of str
     values : array of shape (rows, columns)
     ids : tuple of str
-        From the id column, else the number of the row in the file, from 1.
+        From the id column, else the number of the row in the file, from 1 and without the header.
+    numbered : bool
+        The ids are such numbers.
     """
 
     source: str
     columns: tuple[str, ...]
     values: FloatArray
     ids: tuple[str, ...]
+    numbered: bool = False
 
     def select(self, columns: Sequence[str]) -> Frame:
         """The same rows with these columns, in this order."""
         place = {name: k for k, name in enumerate(self.columns)}
-        return Frame(self.source, tuple(columns), self.values[:, [place[name] for name in columns]], self.ids)
+        return replace(self, columns=tuple(columns), values=self.values[:, [place[name] for name in columns]])
 
 
-def read_frame(path: str | Path, id_column: str | None = None, drop: Iterable[str] = ()) -> Frame:
-    """Read a table of finite numbers with a header.
+def read_frame(
+    path: str | Path, id_column: str | None = None, drop: Iterable[str] = (), headerless: bool = False
+) -> Frame:
+    """Read a table of finite numbers.
 
     Parameters
     ----------
@@ -60,20 +65,20 @@ def read_frame(path: str | Path, id_column: str | None = None, drop: Iterable[st
         Parquet if it ends in .parquet or .pq (needs pandas and pyarrow), else delimited text in UTF-8 with commas,
         semicolons, tabs or bars.
     id_column : str, optional
-        A column that names the rows; it may hold text.
+        A column that names the rows, each by a name of its own; it may hold text.
     drop : names
         Columns to leave out; they may hold anything.
+    headerless : bool
+        Take a first line that holds nothing but numbers as a row; columns are then called 1, 2, ... Otherwise such
+        a file is refused: its header may have been lost, or its columns may be called by numbers.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        With the place of the first cell that is no finite number, the line that has too many or too few cells, or
-        the name of a column that is there twice or not at all.
+        With the place of the first cell that is no finite number, the line that has too many or too few cells, the
+        name of a column that is there twice or not at all, or the id of two rows.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    header, rows, lines = _read_parquet(path) if _is_parquet(path) else _read_text(path)
-    _check_header(path, header)
+    header, rows, lines = _cells.read(path, headerless)
     drop = tuple(drop)
     for name in (*drop, *([id_column] if id_column is not None else [])):
         _check_named(path, header, name)
@@ -86,27 +91,45 @@ def read_frame(path: str | Path, id_column: str | None = None, drop: Iterable[st
     if id_column is None:
         ids = tuple(str(k) for k in range(1, len(rows) + 1))
     else:
-        ids = tuple(_text(row[header.index(id_column)]) for row in rows)
-    return Frame(str(path), tuple(header[k] for k in kept), np.column_stack(columns), ids)
+        ids = _ids(path, id_column, [row[header.index(id_column)] for row in rows], lines)
+    return Frame(str(path), tuple(header[k] for k in kept), np.column_stack(columns), ids, id_column is None)
+
+
+def read_matrix(path: str | Path) -> FloatArray:
+    """Every number of a text file, with or without a header."""
+    header, rows, lines = _cells.read(path, headerless=True)
+    if not rows:
+        raise ValueError(f"{path} has a header but no rows")
+    return np.column_stack([_numbers(path, name, [r[k] for r in rows], lines, "") for k, name in enumerate(header)])
 
 
 def read_pair(
-    inliers: str | Path, test: str | Path, id_column: str | None = None, drop: Iterable[str] = ()
+    inliers: str | Path,
+    test: str | Path,
+    id_column: str | None = None,
+    drop: Iterable[str] = (),
+    headerless: bool = False,
 ) -> tuple[Frame, Frame]:
     """Two tables with the same columns; the second is put into the order of the first.
 
     The id column and dropped columns need not be in the file of inliers, only in the one that is checked.
     """
     drop = tuple(drop)
-    known, checked = _header(inliers), _header(test)
+    known, checked = (_cells.read(path, headerless, header_only=True)[0] for path in (inliers, test))
+    counted = [header == _cells.counted(header) for header in (known, checked)]
+    if headerless and counted[0] != counted[1]:
+        without, having = (inliers, test) if counted[0] else (test, inliers)
+        raise ValueError(f"{having} has a header line and {without} has none: give both the same one, or neither")
     # Asked first: without its id column a file fails on the texts in it, which hides the misspelt name.
     if id_column is not None:
         _check_named(test, checked, id_column)
     for name in drop:
         if name not in known and name not in checked:
             raise ValueError(f"no column {name!r} to leave out, neither in {inliers} nor in {test}")
-    first = read_frame(inliers, id_column if id_column in known else None, [n for n in drop if n in known])
-    second = read_frame(test, id_column, [n for n in drop if n in checked])
+    first = read_frame(
+        inliers, id_column if id_column in known else None, [n for n in drop if n in known], headerless
+    )
+    second = read_frame(test, id_column, [n for n in drop if n in checked], headerless)
     problems = [
         f"{there} has {_listing(extra)}, which {here} has not"
         for there, here, extra in (
@@ -148,96 +171,37 @@ def _check_named(path: str | Path, header: Sequence[str], name: str) -> None:
         raise ValueError(f"{path} has no column {name!r}; its columns are {_listing(header)}")
 
 
-def _header(path: str | Path) -> list[str]:
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    return _read_parquet(path)[0] if _is_parquet(path) else _read_text(path, header_only=True)[0]
-
-
-def _is_parquet(path: str | Path) -> bool:
-    return Path(path).suffix.lower() in (".parquet", ".pq")
-
-
-def _read_text(path: str | Path, header_only: bool = False) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows and their line numbers; every row as long as the header."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            delimiter = max(DELIMITERS, key=first.count)
-            stream.seek(0)
-            reader = csv.reader(stream, delimiter=delimiter, strict=True)
-            header = [name.strip() for name in next(reader, [])]
-            rows: list[list[str]] = []
-            lines: list[int] = []
-            for row in () if header_only else reader:
-                if not row or (len(row) == 1 and not row[0].strip() and len(header) > 1):
-                    continue
-                if len(row) != len(header):
-                    raise ValueError(
-                        f"{path}, line {reader.line_num}: {len(row)} cells where the header names {len(header)}"
-                    )
-                rows.append(row)
-                lines.append(reader.line_num)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
-    except csv.Error as error:
-        raise ValueError(f"{path} is not a readable CSV file: {error}") from None
-    if not any(header):
-        raise ValueError(f"{path} is empty: a header line with column names is needed")
-    return header, rows, lines
-
-
-def _read_parquet(path: str | Path) -> tuple[list[str], list[list[Any]], list[int]]:
-    try:
-        import pandas
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ValueError(f"{path}: Parquet needs pandas and pyarrow; pip install 'llr-cvx[tables]'") from None
-    try:
-        frame = pandas.read_parquet(path)
-    except Exception as error:  # pyarrow has many, and all of them mean the same to a reader
-        raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
-    rows = [list(row) for row in frame.itertuples(index=False, name=None)]
-    return [str(name) for name in frame.columns], rows, list(range(1, len(rows) + 1))
-
-
-def _check_header(path: str | Path, header: list[str]) -> None:
-    if all(_is_number(name) for name in header):
-        raise ValueError(f"{path}: the first line holds numbers; a header line with column names is needed")
-    for k, name in enumerate(header):
-        if not name:
-            raise ValueError(f"{path}: column {k + 1} has no name in the header")
-        if name in header[:k]:
-            raise ValueError(f"{path}: the header names {name!r} twice")
-
-
-def _numbers(path: str | Path, name: str, cells: list[Any], lines: list[int]) -> NDArray[np.float64]:
+def _numbers(
+    path: str | Path, name: str, cells: list[Any], lines: list[int], advice: str = ADVICE
+) -> NDArray[np.float64]:
     """A column as finite numbers, or where it is none and what to do."""
-    values = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
+    values = np.array([float(cell) if _cells.is_number(cell) else np.nan for cell in cells])
     bad = np.flatnonzero(~np.isfinite(values))
     if not bad.size:
         return values
     k = int(bad[0])
-    cell = _text(cells[k])
+    cell = _cells.text(cells[k])
     what = "is empty" if not cell else f"holds {cell[:40]!r}, not a finite number"
     more = f" ({bad.size} such cells in this column)" if bad.size > 1 else ""
-    place = f"{path}, {'row' if _is_parquet(path) else 'line'} {lines[k]}"
-    raise ValueError(
-        f"{place}, column {name!r} {what}{more}: fill or remove such rows, or leave the column out "
-        "(--id NAME to name rows by it, --drop NAME to ignore it)"
-    )
+    place = f"{path}, {_cells.place(path, lines[k])}"
+    raise ValueError(f"{place}, column {name!r} {what}{more}: fill or remove such rows{advice}")
 
 
-def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return "_" not in str(cell)  # Python reads 1_000 as a number; a table that says so means something else
+def _ids(path: str | Path, name: str, cells: list[Any], lines: list[int]) -> tuple[str, ...]:
+    """The names of the rows: none empty, none there twice."""
+    seen: dict[str, int] = {}
+    for cell, line in zip(cells, lines, strict=True):
+        text = _cells.text(cell)
+        where = f"{path}, {_cells.place(path, line)}, column {name!r}"
+        cure = f"give every row an id of its own, or leave the column out (--drop {name}) to have rows numbered"
+        if not text:
+            raise ValueError(f"{where} is empty: {cure}")
+        if text in seen:
+            raise ValueError(
+                f"{where}: the id {text!r} is that of {_cells.place(path, seen[text])} already: {cure}"
+            )
+        seen[text] = line
+    return tuple(seen)
 
 
 def _listing(names: Sequence[str], limit: int = 8) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from llr_cvx import _validation as check
 from llr_cvx import checker
 from llr_cvx._validation import FloatArray, IntArray
-from llr_cvx.certificate import Certificate, certificate, entropy
+from llr_cvx.certificate import Certificate, certificate, entropy, shown_gap
 from llr_cvx.certify import search
 from llr_cvx.problem import Problem
 
@@ -89,7 +89,8 @@ class Verdict:
         if bounded is not None:
             lines.append(
                 "lambda2 = 0: no unconditional proof is possible; among all W with ||w_i||_1 <= "
-                f"{self.certificate.radius:.3g} the relative gap is {self.certificate.bounded_relative_gap:.2e}"
+                f"{self.certificate.radius:.3g} the relative gap is "
+                + shown_gap(self.certificate.bounded_relative_gap)
             )
         if not self.accepted and self.violations:
             lines += self._failures()

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from llr_cvx.cli import main
-from llr_cvx.cli.detect import _interval, _reason
+from llr_cvx.cli.detect import _interval
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detector import LLRDetector
-from llr_cvx.explain import Explanation, Reason
+from llr_cvx.explain import Explanation
 
 
 def write(path, X, header, ids=None):
@@ -104,17 +104,39 @@ def test_parquet_and_options(files):
 def test_lambda_can_be_chosen(files):
     done = detect(files, "--id", "serial", "--choose-lambda", "--json", str(files / "j.json"))
     assert done.exit_code == 0, done.output
-    assert "chosen: lambda1" in done.output
-    assert json.loads((files / "j.json").read_text())["parameters"]["lambda1"] > 0
+    everything = json.loads((files / "j.json").read_text())
+    choice, chosen = everything["choice"], everything["parameters"]["lambda1"]
+    losses = [loss for (loss,) in choice["loss"]]
+    assert chosen == choice["lambda1s"][int(np.argmin(losses))]
+    said = (
+        f"chosen lambda1 = {chosen:.3g}, lambda2 = 1 out of 8 values of lambda1 from 0.01 to 3: the lowest loss on "
+        f"held-out rows over 5 folds, {min(losses):.4f} +- "
+    )
+    assert said in done.stdout
+    assert choice["reason"] in done.stdout
+    both = detect(files, "--id", "serial", "--choose-lambda", "--lambda1", "0.1")
+    assert both.exit_code == 2
+    assert "--lambda1 and --choose-lambda contradict each other" in both.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--tau", "1", "--contamination", "0.1"], "contradict each other"),
-        (["--sigma", "wide"], "neither a number nor 'median'"),
-        (["--lambda1", "-1"], "lambda1"),
-        (["--contamination", "0.9"], "contamination"),
+        (["--sigma", "wide"], "'--sigma': a number > 0 or \"median\" is needed, got 'wide'"),
+        (["--sigma", "0"], "got '0'"),
+        (["--lambda1", "-1"], "'--lambda1': -1.0 is not in the range x>=0"),
+        (["--lambda2", "nan"], "'--lambda2': nan is not a finite number"),
+        (["--lambda1", "0", "--lambda2", "0"], "--lambda1 and --lambda2 are both 0"),
+        (
+            ["--contamination", "15"],
+            "'--contamination': 15 is not a share above 0 and at most 0.5; for 15 % write 0.15",
+        ),
+        (["--contamination", "0.9"], "0.9 is not a share above 0 and at most 0.5; for 0.9 % write 0.009"),
+        (["--contamination", "0"], "0 is not a share above 0 and at most 0.5"),
+        (["--tau", "0"], "'--tau': 0.0 is not in the range x>0"),
+        (["--tol", "-1"], "'--tol': -1.0 is not in the range x>0"),
+        (["-k", "0"], "0 is not in the range x>=1"),
         (["--drop", "zzz"], "no column 'zzz'"),
         (["--out", "no/such/place.csv"], "cannot write"),
         (["--solver", "magic"], "magic"),
@@ -131,6 +153,20 @@ def test_errors_are_clear_and_nothing_is_written(files, arguments, message):
     assert message in done.output
     assert "Traceback" not in done.output
     assert {p.name: p.read_bytes() for p in files.iterdir()} == before
+
+
+def test_what_is_out_of_range_is_refused_before_files_are_read():
+    for option, value in (
+        ("--contamination", "15"),
+        ("--lambda1", "-1"),
+        ("--tol", "0"),
+        ("-k", "0"),
+        ("--tau", "-1"),
+    ):
+        done = CliRunner().invoke(main, ["detect", "--inliers", "none.csv", "--test", "none.csv", option, value])
+        assert done.exit_code == 2
+        assert option in done.output
+        assert "no such file" not in done.output
 
 
 def test_missing_columns_text_and_empty_files_are_refused(files):
@@ -225,6 +261,51 @@ def test_a_threshold_that_flags_most_rows_is_noted(files):
     assert "more than half" not in detect(files, "--id", "serial", "--contamination", "0.5").output
 
 
+def test_rows_without_ids_are_numbered_as_in_their_file(files):
+    write(files / "t.csv", make_synthetic(4, 0, 50, 20, 4)[1], ["a", "b", "c", "d"])
+    report = files / "p.html"
+    done = detect(
+        files, "--contamination", "0.2", "--json", str(files / "j.json"), "--report", str(report), test="t.csv"
+    )
+    assert "rows are numbered from 1 within their file, without the header line" in done.stdout
+    everything = json.loads((files / "j.json").read_text())
+    lines = (files / "t.csv").read_text().splitlines()
+    assert len(everything["outliers"]) == 5
+    for outlier in everything["outliers"]:
+        assert int(outlier["id"]) == outlier["test_row"] == outlier["row"] - 50 + 1
+        assert f"#{outlier['rank']} row {outlier['id']}: " in done.stdout
+        assert f"row {outlier['id']}</a>" in report.read_text()
+        for reason in outlier["reasons"]:
+            assert float(lines[outlier["test_row"]].split(",")[reason["column"]]) == reason["value"]
+    assert "rows are numbered from 1" in report.read_text()
+    named = detect(files, "--id", "serial", "--report", str(report))
+    assert "numbered from 1" not in named.stdout + report.read_text()
+
+
+def test_ids_are_unique(files):
+    lines = (files / "new.csv").read_text().splitlines()
+    (files / "twice.csv").write_text("\n".join([*lines, lines[3]]))
+    done = detect(files, "--id", "serial", test="twice.csv")
+    assert done.exit_code == 1
+    assert "line 26, column 'serial': the id 'S2' is that of line 4 already" in done.output
+
+
+def test_few_inliers_and_far_rows_are_noted(files):
+    lines = (files / "good.csv").read_text().splitlines()
+    (files / "few.csv").write_text("\n".join(lines[:8]))
+    note = (
+        "only 7 inlier(s): scaling, scores and the 5 % to 95 % range of each feature rest on few rows; 20 or more"
+    )
+    assert note in detect(files, "--id", "serial", inliers="few.csv").stderr
+    (files / "enough.csv").write_text("\n".join(lines[:21]))
+    assert "inlier(s)" not in detect(files, "--id", "serial", inliers="enough.csv").stderr
+    (files / "far.csv").write_text((files / "new.csv").read_text() + "FAR,1e5,1e5,1e5,1e5\n")
+    far = detect(files, "--id", "serial", test="far.csv").stderr
+    assert "1 row(s) lie so far away" in far
+    assert "(FAR of the test rows)" in far
+    assert far.count("underflow") == 1
+
+
 def test_base_and_contributions_add_up_to_the_score(files):
     done = detect(files, "--id", "serial", "--contamination", "0.17", "--top", "50")
     base = float(re.search(r"base: log\(n/n'\) = log\(24/50\) = (\S+);", done.stdout)[1])
@@ -249,15 +330,3 @@ def test_base_and_contributions_add_up_to_the_score(files):
 def test_narrow_intervals_are_shown_by_their_reach(reach, shown):
     interval = (-2.0 - reach[0], -2.0 + reach[1])
     assert _interval(Explanation(1, 0, -2.0, np.exp(-2.0), interval, True, (), None, 0, 1, ())) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "place"),
-    [
-        (1600.0, "above 95 % of the inliers (1445 to 1554)"),
-        (1400.0, "below 95 % of the inliers (1445 to 1554)"),
-        (1500.0, "within the middle 90 % of the inliers (1445 to 1554)"),
-    ],
-)
-def test_the_place_among_the_inliers_is_said_in_words(value, place):
-    assert place in _reason(Reason("speed", 0, value, 0.1, -0.5, (1445.0, 1554.0)))

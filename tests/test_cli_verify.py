@@ -88,6 +88,52 @@ def test_two_csv_files_and_a_W_to_judge(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text())["holds"] is False
 
 
+def test_verify_and_detect_read_the_same_files_alike(tmp_path: Path) -> None:
+    """With detect's scaling, verify judges the very problem that detect solves: ids, dropped columns, order."""
+    a, b, _ = write_samples(tmp_path)
+    rows = [line.split(",") for line in b.read_text().splitlines()[1:]]
+    b.write_text("w,name,u,v,note\n" + "".join(f"{w},S{k},{u},{v},?\n" for k, (u, v, w) in enumerate(rows)))
+    both = ("--inliers", a, "--test", b, "--id", "name", "--drop", "note", "--json", tmp_path / "r.json")
+    found = CliRunner().invoke(main, ["detect", *map(str, both)])
+    assert found.exit_code == 0, found.output
+    detected = json.loads((tmp_path / "r.json").read_text())["certificate"]
+    result = run(*both, "--scale", "standard", "--solver", "irls")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{a} + {b}, standard scaling: Problem(N=20, d=3")
+    verified = json.loads((tmp_path / "r.json").read_text())["rows"][0]
+    assert verified["objective"] == pytest.approx(detected["objective"], rel=1e-12)
+    assert run(*both, "--solver", "irls").stdout.startswith(f"{a} + {b}, as they are: ")
+
+
+def test_row_numbers_are_explained_and_row_names_noted(tmp_path: Path) -> None:
+    a, b, _ = write_samples(tmp_path)
+    assert (
+        "rows: 0 to 11 are the known inliers, 12 to 19 the test samples\n"
+        in run("--inliers", a, "--test", b).stdout
+    )
+    for path in (a, b):
+        header, *rows = path.read_text().splitlines()
+        path.write_text(f"no,{header}\n" + "".join(f"{k},{row}\n" for k, row in enumerate(rows)))
+    assert "note: column 'no' looks like row names" in run("--inliers", a, "--test", b, "--solver", "irls").stderr
+    mixed = llr.Problem([[1.0], [2.0], [3.0]], [1, -1, 1], [], [], 0.0, 1.0)
+    mixed.save(tmp_path / "p.npz")
+    assert "rows: 0 to 2, as in the saved problem" in run(tmp_path / "p.npz", "--solver", "irls").stdout
+
+
+def test_a_gap_that_rounding_made_negative_is_shown_as_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crossed(by: float) -> object:
+        return lambda *_: module.Numbers(2.0, 2.0 * (1 + by), -by)
+
+    for by, shown in ((2e-16, "0"), (0.5, "-5.0e-01")):  # the second is an error, and has to be seen
+        monkeypatch.setattr(module, "numbers", crossed(by))
+        result = run(*SMALL, "--solver", "irls", "--json", tmp_path / "r.json")
+        (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("IRLS ")]
+        assert row[3] == shown
+        assert json.loads((tmp_path / "r.json").read_text())["rows"][0]["relative_gap"] == -by
+
+
 def test_a_far_outlier_is_told_in_one_line(tmp_path: Path) -> None:
     a, b, _ = write_samples(tmp_path)
     b.write_text(b.read_text() + "1e5,1e5,1e5\n")
@@ -176,11 +222,12 @@ def test_a_solver_that_fails_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPat
         (["--sigma", "0"], "a number > 0 or \"median\" is needed, got '0'"),
         (["--inliers", "a.csv"], "--inliers and --test go together"),
         (["p.npz", "--neighbors", "3"], "p.npz holds samples and graph already"),
-        (
-            ["--inliers", "a.csv", "--test", "missing.csv"],
-            "missing.csv, line 3, column 2 ('v'): the cell is missing",
-        ),
-        (["--inliers", "a.csv", "--test", "narrow.csv"], "narrow.csv has 2: same features, same order"),
+        (["--inliers", "a.csv", "--test", "missing.csv"], "missing.csv, line 3, column 'v' is empty"),
+        (["--inliers", "a.csv", "--test", "narrow.csv"], "a.csv has 'w', which narrow.csv has not"),
+        (["--inliers", "a.csv", "--test", "twice.csv", "--id", "w"], "line 3, column 'w': the id '3' is that of"),
+        (["--inliers", "a.csv", "--test", "bare.csv"], "a.csv has a header line and bare.csv has none"),
+        (["--drop", "u"], "--drop is about the columns of two files"),
+        (["p.npz", "--scale", "none"], "p.npz holds samples and graph already"),
         (["--W", "wrong.npy"], "W has shape (2, 2) but the problem needs (93, 10)"),
         (["--W", "none.npy"], "none.npy does not exist"),
         (["--size", "3"], "3 is not in the range x>=8"),
@@ -195,6 +242,8 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path, monkeypat
     Path("cut.npz").write_bytes(Path("p.npz").read_bytes()[:200])
     Path("missing.csv").write_text("u,v,w\n1,2,3\n4,,6\n")
     Path("narrow.csv").write_text("u,v\n1,2\n")
+    Path("twice.csv").write_text("u,v,w\n1,2,3\n4,5,3\n")
+    Path("bare.csv").write_text("1,2,3\n4,5,6\n")
     np.save("wrong.npy", np.zeros((2, 2)))
     before = sorted(f.name for f in tmp_path.iterdir())
     output = [] if "--json" in arguments else ["--json", "out.json"]
@@ -207,8 +256,17 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path, monkeypat
 
 
 def test_help_teaches() -> None:
-    text = run("--help").output
-    for word in ("proven J* >=", "Exit 0", "--inliers", "--W", "--json", "Examples:"):
+    text = " ".join(run("--help").output.split())
+    for word in (
+        "proven J* >=",
+        "Exit 0",
+        "--inliers",
+        "--W",
+        "--json",
+        "Examples:",
+        "as detect does",
+        "counted from 0",
+    ):
         assert word in text
     top = CliRunner().invoke(main, ["--help"]).output
     assert "verify" in top
@@ -243,9 +301,9 @@ def test_a_gap_that_only_rounding_closes_is_not_proved(monkeypatch: pytest.Monke
 
 def test_rigorous_without_flint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise ImportError("rigorous enclosures need python-flint: pip install 'llr-cvx[rigorous]'")
+        raise ImportError('rigorous enclosures need python-flint: pip install ".[rigorous]"')
 
     monkeypatch.setattr(module, "require_flint", missing)
     result = run(*SMALL, "--rigorous")
     assert result.exit_code == 2
-    assert "llr-cvx[rigorous]" in result.output
+    assert 'pip install ".[rigorous]"' in result.output

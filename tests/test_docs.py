@@ -75,7 +75,7 @@ def _environment() -> dict[str, str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        pytest.skip(f"{', '.join(missing)} not installed: pip install \".[docs]\"")
+        pytest.skip(f'{", ".join(missing)} not installed: pip install ".[docs]"')
     out = tmp_path_factory.mktemp("site") / "html"
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs", ".", str(out)]
     built = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ import pytest
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detector import LLRDetector
 from llr_cvx.exact import solve_exact
-from llr_cvx.explain import SHARED, explain_rows, groups, records, selected_features, selection_distance
+from llr_cvx.explain import SHARED, Reason, explain_rows, groups, records, selected_features, selection_distance
 from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 
@@ -156,3 +156,11 @@ def test_records_and_json():
     again = json.loads(json.dumps([e.as_dict() for e in table], allow_nan=False))
     assert again[0]["reasons"][0]["feature"] == table[0].reasons[0].feature
     assert "contributes" in str(table[0])
+
+
+@pytest.mark.parametrize(("value", "position"), [(1600.0, "above"), (1400.0, "below"), (1500.0, "within")])
+def test_the_place_is_that_in_the_range_compared_with(value, position):
+    reason = Reason("speed", 0, value, 0.1, -0.5, (1445.0, 1554.0))
+    assert str(reason) == (
+        f"speed = {value:.4g}, {position} the inliers' 5 % to 95 % range (1445 to 1554), contributes -0.5"
+    )

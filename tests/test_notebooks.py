@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat", reason="notebooks need the extra: pip install 'llr-cvx[notebooks]'")
-nbclient = pytest.importorskip("nbclient", reason="notebooks need the extra: pip install 'llr-cvx[notebooks]'")
+nbformat = pytest.importorskip("nbformat", reason='notebooks need the extra: pip install ".[notebooks]"')
+nbclient = pytest.importorskip("nbclient", reason='notebooks need the extra: pip install ".[notebooks]"')
 for needed in ("ipykernel", "ipywidgets", "matplotlib"):
-    pytest.importorskip(needed, reason="notebooks need the extra: pip install 'llr-cvx[notebooks]'")
+    pytest.importorskip(needed, reason='notebooks need the extra: pip install ".[notebooks]"')
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 LESSONS = sorted(FOLDER.glob("*.ipynb"))

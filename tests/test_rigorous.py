@@ -161,5 +161,5 @@ def test_missing_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without_flint)
     p = llr.Problem([[1.0], [1.0]], [1, -1], [], [], lambda1=0.0, lambda2=1.0)
-    with pytest.raises(ImportError, match=r"llr-cvx\[rigorous\]"):
+    with pytest.raises(ImportError, match=r"pip install \"\.\[rigorous\]\""):
         enclose(p, np.zeros((2, 1)), [0.5, 0.5], np.zeros((0, 1)))

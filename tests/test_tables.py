@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llr_cvx.tables import Frame, read_frame, read_pair, row_name_columns
+from llr_cvx.tables import Frame, read_frame, read_matrix, read_pair, row_name_columns
 
 
 @pytest.fixture
@@ -23,7 +23,43 @@ def test_names_numbers_and_ids(write):
     assert frame.columns == ("a", "b")
     assert frame.ids == ("x", "y")
     assert frame.values.tolist() == [[1.0, 2.0], [3.0, -40.0]]
-    assert read_frame(write("b.csv", "a\n5\n6\n")).ids == ("1", "2")
+    assert not frame.numbered
+    frame = read_frame(write("b.csv", "a\n5\n6\n"))
+    assert frame.ids == ("1", "2")
+    assert frame.numbered
+
+
+def test_without_a_header_where_that_is_allowed(write):
+    path = write("a.csv", "1, 2.5\n-3e1,4")
+    frame = read_frame(path, headerless=True)
+    assert frame.columns == ("1", "2")
+    assert frame.values.tolist() == [[1.0, 2.5], [-30.0, 4.0]]
+    assert read_frame(path, drop=["1"], headerless=True).values.tolist() == [[2.5], [4.0]]
+    assert read_frame(write("b.csv", "a,b\n1,2\n"), headerless=True).columns == ("a", "b")
+    assert read_matrix(path).tolist() == frame.values.tolist()
+    assert read_matrix(write("c.csv", "x\n1\n2\n")).tolist() == [[1.0], [2.0]]
+    with pytest.raises(ValueError, match=r"line 2, column '1' is empty"):
+        read_frame(write("d.csv", "1,2\n ,4\n"), headerless=True)
+
+
+def test_a_header_in_one_file_only_is_refused(write):
+    named, bare = write("a.csv", "x,y\n1,2\n"), write("b.csv", "3,4\n")
+    assert read_pair(bare, bare, headerless=True)[1].values.tolist() == [[3.0, 4.0]]
+    for pair in ((named, bare), (bare, named)):
+        with pytest.raises(ValueError, match=r"a\.csv has a header line and .*b\.csv has none"):
+            read_pair(*pair, headerless=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id,a\nx,1\ny,2\nx,3\n", r"line 4, column 'id': the id 'x' is that of line 2 already: .*--drop id"),
+        ("id,a\nx,1\n ,2\n", r"line 3, column 'id' is empty: give every row an id of its own"),
+    ],
+)
+def test_ids_are_there_once(write, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_frame(write("a.csv", content), id_column="id")
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
@@ -37,13 +73,14 @@ def test_other_separators_byte_order_mark_quotes_and_blank_lines(write, mark):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "is empty: a header line"),
+        ("", "is empty: a line with column names"),
+        ("\n\n", "is empty"),
         ("a,b\n", "has a header but no rows"),
         ("1,2\n3,4\n", "the first line holds numbers"),
         ("a,a\n1,2\n", "the header names 'a' twice"),
         ("a,\n1,2\n", "column 2 has no name"),
-        ("a,b\n1,2\n3\n", "line 3: 1 cells where the header names 2"),
-        ("a,b\n1,2,3\n", "line 2: 3 cells"),
+        ("a,b\n1,2\n3\n", r"line 3: 1 cell\(s\) where the first line has 2"),
+        ("a,b\n1,2,3\n", r"line 2: 3 cell\(s\)"),
         ("a,b\n1,2\n3,\n4,\n", r"line 3, column 'b' is empty \(2 such cells"),
         ("a,b\n1,red\n", "line 2, column 'b' holds 'red', not a finite number: .* leave the column out"),
         ("a,b\n1,NA\n", "column 'b' holds 'NA'"),
@@ -62,6 +99,8 @@ def test_missing_files_and_columns(write, tmp_path):
     path = write("a.csv", "a,b\n1,2\n")
     with pytest.raises(FileNotFoundError, match="no such file"):
         read_frame(tmp_path / "none.csv")
+    with pytest.raises(OSError, match=r"cannot read .*: Is a directory"):
+        read_frame(tmp_path)
     with pytest.raises(ValueError, match="has no column 'c'; its columns are 'a', 'b'"):
         read_frame(path, drop=["c"])
     with pytest.raises(ValueError, match="no columns left"):

@@ -15,6 +15,7 @@ import numpy as np
 
 from llr_cvx import _archive, bench, io
 from llr_cvx import bench_report as report
+from llr_cvx._extras import pip_install
 from llr_cvx._resources import blas_threads
 from llr_cvx.bench import Record, Rules
 
@@ -213,7 +214,7 @@ def draw(records: list[Record], path: str) -> str:
     try:
         from llr_cvx.bench_figure import figure
     except ImportError:
-        return "no figure: matplotlib is not installed (pip install 'llr-cvx[plots]')"
+        return f"no figure: matplotlib is not installed ({pip_install('plots')})"
     with _archive.replacing(path) as stream:
         figure(records).savefig(stream, format=Path(path).suffix.lower()[1:], dpi=150)
     return f"figure: {path}"

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
 import click
+from click.core import ParameterSource
 
 from llr_cvx._archive import replacing
-from llr_cvx.detection import SCALINGS, Detection, detect, threshold_rule
+from llr_cvx.certificate import shown_gap
+from llr_cvx.cli import _options as opt
+from llr_cvx.detection import NUMBERING, SCALINGS, Detection, detect, threshold_rule
 from llr_cvx.detector import LLRDetector
-from llr_cvx.explain import TYPICAL, Explanation, Reason
+from llr_cvx.explain import Explanation
 from llr_cvx.report import render_report
 from llr_cvx.selection import LLRDetectorCV
 from llr_cvx.solution import SolverError
-from llr_cvx.tables import read_pair, row_name_columns
+from llr_cvx.tables import read_pair
 
 #: From this many pooled rows on, iterations are reported while they run.
 LONG = 1500
@@ -29,27 +31,15 @@ NARROW = 0.01
 OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
 
 
-class Width(click.ParamType):  # type: ignore[type-arg]
-    """A positive number, or the word median."""
-
-    name = "NUMBER|median"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        """Read the number."""
-        if value == "median":
-            return "median"
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor 'median'", param, ctx)
-
-
 @click.command()
 @click.option(
-    "--inliers", required=True, metavar="FILE", help="Rows known to be good: CSV with a header, or Parquet."
+    "--inliers",
+    required=True,
+    metavar="FILE",
+    help=f"Rows known to be good: {opt.TABLES}, with a header line; 20 rows or more.",
 )
 @click.option("--test", required=True, metavar="FILE", help="Rows to check; the same columns, in any order.")
-@click.option("--id", "id_column", metavar="NAME", help="Column that names the rows; not used as a feature.")
+@click.option("--id", "id_column", metavar="NAME", help="Column that names the rows, each once; no feature.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeat for more.")
 @click.option(
     "--scale",
@@ -58,20 +48,38 @@ class Width(click.ParamType):  # type: ignore[type-arg]
     show_default=True,
     help="Scale features by the inliers' mean and deviation, median and quartiles, or range.",
 )
-@click.option("--neighbors", "-k", type=int, default=5, show_default=True, help="K of the similarity graph.")
 @click.option(
-    "--sigma", type=Width(), default="median", show_default=True, help="Gaussian width of the similarity."
+    "--neighbors",
+    "-k",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="K of the similarity graph.",
 )
-@click.option("--lambda1", type=float, default=0.1, show_default=True, help="Coupling of similar rows.")
-@click.option("--lambda2", type=float, default=1.0, show_default=True, help="Sparsity of the explanations.")
-@click.option("--choose-lambda", is_flag=True, help="Choose lambda1 by the likelihood of held-out rows instead.")
+@click.option(
+    "--sigma", type=opt.Width(), default="median", show_default=True, help="Gaussian width of the similarity."
+)
+@click.option("--lambda1", type=opt.NOT_NEGATIVE, default=0.1, show_default=True, help="Coupling of similar rows.")
+@click.option(
+    "--lambda2", type=opt.NOT_NEGATIVE, default=1.0, show_default=True, help="Sparsity of the explanations."
+)
+@click.option(
+    "--choose-lambda",
+    is_flag=True,
+    help="Choose lambda1 instead, from a grid, by the likelihood of held-out rows (5 folds).",
+)
 @click.option(
     "--tau",
-    type=float,
+    type=opt.POSITIVE,
     help="Call rows with density ratio r < TAU outliers. Ordinary rows sit near r = n/n' (n test rows, n' "
     "inliers), not near 1: choose TAU well below n/n'.",
 )
-@click.option("--contamination", type=float, help="Call this share (0 to 0.5) of the test rows outliers.")
+@click.option(
+    "--contamination",
+    type=opt.Finite(),
+    callback=opt.share,
+    help="Call this share of the test rows outliers: above 0, at most 0.5 (0.05 for 5 %).",
+)
 @click.option("--intercept", is_flag=True, help="Add a constant feature.")
 @click.option(
     "--solver",
@@ -80,16 +88,21 @@ class Width(click.ParamType):  # type: ignore[type-arg]
     show_default=True,
     help="The fast solver, or the same model through CVXPY.",
 )
-@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative duality gap to prove.")
+@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative duality gap to prove.")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
 @click.option("--out", metavar="FILE", help="Write the scores of all test rows as CSV.")
 @click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
 @click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON.")
-def command(**options: Any) -> None:
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Find and explain the outliers of a table, given a table of rows known to be good.
 
     Each test row gets a density ratio r (low means outlier), a proven interval for it, and the few features behind.
     Without --tau or --contamination, rows below the lower fence of the test rows' own scores are outliers.
+
+    Columns are matched by name and every column left is a feature; both files are scaled by the inliers (--scale).
+    Rows are called by their --id, else by their number in the file, counted from 1 without the header line.
+    `llr-cvx verify` reads the same files with the same options, but scales only if asked to.
 
     \b
     Examples:
@@ -101,6 +114,10 @@ def command(**options: Any) -> None:
     """
     if options["tau"] is not None and options["contamination"] is not None:
         raise click.UsageError("--tau and --contamination contradict each other: give one of them")
+    if options["choose_lambda"] and ctx.get_parameter_source("lambda1") is not ParameterSource.DEFAULT:
+        raise click.UsageError("--lambda1 and --choose-lambda contradict each other: give one of them")
+    if options["lambda1"] == 0 and options["lambda2"] == 0 and not options["choose_lambda"]:
+        raise click.UsageError("--lambda1 and --lambda2 are both 0: at least one of them must be positive")
     outputs = {key: options[key] for key in OUTPUTS if options[key] is not None}
     for key, path in outputs.items():
         if path == "-":
@@ -108,7 +125,7 @@ def command(**options: Any) -> None:
     try:
         _check_outputs(list(outputs.values()), [options["inliers"], options["test"]])
         run = _run(options)
-        run.notes.extend(_row_names(run))
+        run.notes.extend(opt.row_name_notes(run.inliers, run.test))
         _write(run, outputs)
     except (ValueError, TypeError, OSError, SolverError) as error:
         raise click.ClickException(str(error)) from error
@@ -134,7 +151,7 @@ def _run(options: dict[str, Any]) -> Detection:
     if options["choose_lambda"]:
         chooser = LLRDetectorCV(lambda2s=[options["lambda2"]], **shared)
         run = detect(inliers, test, chooser, options["scale"], progress=lambda said: click.echo(said, err=True))
-        click.echo(f"{chooser.curve_}\nchosen: lambda1 = {chooser.lambda1_:g}", err=True)
+        click.echo(str(chooser.curve_), err=True)
         if not chooser.curve_.informative:
             run.notes.append(
                 "no lambda1 tells held-out test rows from inliers better than chance: few outliers, or none"
@@ -142,16 +159,6 @@ def _run(options: dict[str, Any]) -> Detection:
         return run
     detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
     return detect(inliers, test, detector, options["scale"])
-
-
-def _row_names(run: Detection) -> list[str]:
-    """A number that only counts the rows is a feature like any other to the model, and can hide the outliers."""
-    names = dict.fromkeys([*row_name_columns(run.inliers), *row_name_columns(run.test)])
-    return [
-        f"column {name!r} looks like row names: --id {shlex.quote(name)} to use it so, "
-        f"--drop {shlex.quote(name)} to ignore it"
-        for name in names
-    ]
 
 
 def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
@@ -176,9 +183,17 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
             elif kind == "report":
                 stream.write(render_report(run))
             else:
-                json.dump(run.as_dict(), stream, indent=1, allow_nan=False)
+                json.dump(run.as_dict() | _choice(run), stream, indent=1, allow_nan=False)
                 stream.write("\n")
             stream.flush()
+
+
+def _choice(run: Detection) -> dict[str, Any]:
+    """How the lambdas were chosen, if they were."""
+    if not isinstance(run.detector, LLRDetectorCV):
+        return {}
+    chosen = (run.detector.lambda1_, run.detector.lambda2_)
+    return {"choice": {"reason": run.detector.curve_.reason(*chosen), **run.detector.curve_.as_dict()}}
 
 
 def _print(run: Detection, top: int) -> None:
@@ -186,6 +201,8 @@ def _print(run: Detection, top: int) -> None:
     for note in run.notes:
         click.echo(f"note: {note}", err=True)
     rule = threshold_rule(run.detector)
+    for choice in _choice(run).values():
+        click.echo(choice["reason"])
     click.echo(
         f"{len(found)} of {len(run.test.ids)} test rows are outliers (threshold on log r: "
         f"{run.detector.offset_:.4g}, {rule})"
@@ -195,13 +212,15 @@ def _print(run: Detection, top: int) -> None:
             f"base: log(n/n') = log({len(run.test.ids)}/{len(run.inliers.ids)}) = {run.base:.4g}; "
             "a row's log r is this plus its contributions"
         )
+        if run.test.numbered:
+            click.echo(NUMBERING)
     for e in found[:top]:
         click.echo(
-            f"\n#{e.rank} {run.id_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "
+            f"\n#{e.rank} {run.name_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "
             f"(proven {_interval(e)}{'' if e.certain else ': reaches across the threshold'})"
         )
         for reason in e.reasons:
-            click.echo(f"    {_reason(reason)}")
+            click.echo(f"    {reason}")
         if not e.reasons:
             click.echo("    no feature selected")
         if e.next_feature:
@@ -209,14 +228,14 @@ def _print(run: Detection, top: int) -> None:
                 f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection"
             )
         if e.shares_with:
-            others = [run.id_of(row) for row in e.shares_with[:10]]
+            others = [run.name_of(row) for row in e.shares_with[:10]]
             more = e.group_size - 1 - len(others)
             click.echo(f"    same reason as: {', '.join(others)}{f' and {more} more' if more else ''}")
     if len(found) > top:
         click.echo(f"\n... and {len(found) - top} more")
     click.echo(
-        f"\n{solution.solver}: {solution.status}, proven relative gap {solution.certificate.relative_gap:.1e}, "
-        f"{solution.seconds:.2f} s"
+        f"\n{solution.solver}: {solution.status}, proven relative gap "
+        f"{shown_gap(solution.certificate.relative_gap, '.1e')}, {solution.seconds:.2f} s"
     )
 
 
@@ -233,16 +252,3 @@ def _rounded_up(reach: float) -> str:
         return "0"
     unit = 10.0 ** math.floor(math.log10(reach))
     return f"{math.ceil(reach / unit) * unit:.0e}"
-
-
-def _reason(reason: Reason) -> str:
-    low, high = (100 * share for share in TYPICAL)
-    place = {
-        "below": f"below {100 - low:g} % of the inliers",
-        "above": f"above {high:g} % of the inliers",
-        "within": f"within the middle {high - low:g} % of the inliers",
-    }[reason.position]
-    return (
-        f"{reason.feature} = {reason.value:.4g}, {place} ({reason.typical[0]:.4g} to {reason.typical[1]:.4g}), "
-        f"contributes {reason.contribution:+.3g}"
-    )

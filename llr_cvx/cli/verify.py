@@ -18,8 +18,10 @@ from llr_cvx import _validation as check
 from llr_cvx import io
 from llr_cvx._conic import installed
 from llr_cvx._validation import FloatArray
-from llr_cvx.certificate import ROUNDING, Certificate
-from llr_cvx.datasets import make_synthetic
+from llr_cvx.certificate import ROUNDING, Certificate, shown_gap
+from llr_cvx.cli import _options as opt
+from llr_cvx.cli._problems import numbering, read_problem
+from llr_cvx.detection import SCALINGS
 from llr_cvx.exact import solve_exact
 from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
@@ -76,7 +78,7 @@ def solver_row(problem: Problem, solver: str, tol: float, rigorous: bool = False
     if s.status == "uncertified":
         message += (
             "\nlambda2 = 0: there is no unconditional proof; among all W with "
-            f"||w_i||_1 <= {c.radius:.3g} the relative gap is {c.bounded_relative_gap:.2e}"
+            f"||w_i||_1 <= {c.radius:.3g} the relative gap is {shown_gap(c.bounded_relative_gap)}"
         )
     shown = numbers(problem, s.W, c, rigorous)
     if verdict == "optimal" and not shown.relative_gap <= tol:
@@ -101,56 +103,13 @@ def disagreement(a: Row, b: Row) -> tuple[float, float]:
     return abs(a.objective - b.objective), allowed + ROUNDING * (abs(a.objective) + abs(b.objective))
 
 
-# ---- input ----------------------------------------------------------------------------------------------
+# ---- telling --------------------------------------------------------------------------------------------
 
 
 class BadInput(click.ClickException):
     """Wrong files or values: nothing was solved."""
 
     exit_code = 2
-
-
-def synthetic(size: int, dim: int, seed: int) -> tuple[Any, Any]:
-    """The paper's data, known inliers : test inliers : outliers = 200 : 100 : 10, scaled to `size` rows."""
-    n_outlier = max(1, round(size * 10 / 310))
-    n_test_inlier = round(size * 100 / 310)
-    X_inlier, X_test, _ = make_synthetic(dim, seed, size - n_test_inlier - n_outlier, n_test_inlier, n_outlier)
-    return X_inlier, X_test
-
-
-def read_problem(options: dict[str, Any]) -> tuple[str, Problem]:
-    """The problem that the options ask for, and where it came from."""
-    lambdas = {k: options[k] for k in ("lambda1", "lambda2") if options[k] is not None}
-    graph = {k: options[k] for k in ("n_neighbors", "sigma") if options[k] is not None}
-    path, inliers, test = options["problem"], options["inliers"], options["test"]
-    if path is not None:
-        if inliers or test or graph:
-            raise click.UsageError(
-                f"{path} holds samples and graph already: leave out --inliers, --test, --neighbors and --sigma"
-            )
-        return str(path), Problem.load(path).with_lambdas(**lambdas)
-    if bool(inliers) != bool(test):
-        raise click.UsageError("--inliers and --test go together: give both files")
-    if inliers:
-        a, b = io.read_samples(inliers, test)
-        return f"{inliers} + {test}", Problem.from_samples(a.values, b.values, **lambdas, **graph)
-    X_inlier, X_test = synthetic(options["size"], options["dim"], options["seed"])
-    return f"synthetic, seed {options['seed']}", Problem.from_samples(X_inlier, X_test, **lambdas, **graph)
-
-
-def _sigma(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | str | None:
-    try:
-        return (
-            value if value is None or value == "median" else check.real_number(float(value), "sigma", strict=True)
-        )
-    except ValueError:
-        raise click.BadParameter(f'a number > 0 or "median" is needed, got {value!r}') from None
-
-
-def _writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not Path(value).resolve().parent.is_dir():
-        raise click.BadParameter(f"the folder of {value} does not exist")
-    return value
 
 
 @contextmanager
@@ -173,7 +132,7 @@ def table(rows: list[Row]) -> str:
     lines = [LAYOUT.format(*COLUMNS)]
     for r in rows:
         monotone = "-" if r.monotone is None else "yes" if r.monotone else "NO"
-        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _show(r.relative_gap, ".1e"))
+        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _gap(r.relative_gap))
         lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
     return "\n".join(lines)
 
@@ -190,13 +149,24 @@ def _show(number: float, how: str) -> str:
     return text if len(text) <= 16 else format(number, ".9e")
 
 
+def _gap(number: float) -> str:
+    return "-" if math.isnan(number) else shown_gap(number, ".1e")
+
+
 # ---- the command ----------------------------------------------------------------------------------------
 
 
 @click.command(name="verify")
 @click.argument("problem", required=False, type=click.Path(path_type=Path))
-@click.option("--inliers", type=click.Path(), help="CSV of known inliers, one sample a line.")
-@click.option("--test", type=click.Path(), help="CSV of test samples, same columns.")
+@click.option("--inliers", metavar="FILE", help=f"Known inliers, one a row: {opt.TABLES}.")
+@click.option("--test", metavar="FILE", help="Test samples; the same columns, in any order if they have names.")
+@click.option("--id", metavar="NAME", help="Column that names the rows, each once; not a feature.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
+@click.option(
+    "--scale",
+    type=click.Choice(list(SCALINGS)),
+    help="Scale both files by the inliers, as detect does. [default: none; detect's is standard]",
+)
 @click.option(
     "--W", "weights", type=click.Path(), help="A W to judge: .npy, .npz (array W) or .csv, inliers first."
 )
@@ -206,18 +176,18 @@ def _show(number: float, how: str) -> str:
 @click.option(
     "--rigorous",
     is_flag=True,
-    help='Bounds in ball arithmetic, every rounding error counted. Needs pip install "llr-cvx[rigorous]".',
+    help='Bounds in ball arithmetic, every rounding error counted. Needs pip install ".[rigorous]".',
 )
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
 @click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
 @click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
-@click.option("--sigma", callback=_sigma, help='Gaussian width, a number or "median". [default: median]')
+@click.option("--sigma", type=opt.Width(), help='Gaussian width, a number or "median". [default: median]')
 @click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
 @click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")
 @click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False), callback=_writable, help="Write the result here."
+    "--json", "json_file", type=click.Path(dir_okay=False), callback=opt.writable, help="Write the result here."
 )
 def command(
     weights: str | None,
@@ -229,9 +199,13 @@ def command(
 ) -> None:
     """Solve a problem with every solver, certify the answers and print the proof.
 
-    Judged is the saved PROBLEM (.npz), or two CSV files given by --inliers and --test, or without either the
+    Judged is the saved PROBLEM (.npz), or two tables given by --inliers and --test, or without either the
     paper's synthetic data in small. Each answer W gets a lower bound of the optimum from a dual point:
     nobody has to trust a solver, a status or this table to know how far J(W) is from the best.
+
+    Tables are read as by `llr-cvx detect`: columns are matched by name, and each that --id or --drop does not name
+    is a feature. Unlike there, a first line of numbers counts as a row (its columns are called 1, 2, ...), and
+    numbers are taken as they are unless --scale says otherwise. Rows are counted from 0, inliers first.
 
     \b
     objective      J(W), recomputed from W
@@ -261,7 +235,7 @@ def command(
             judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous)]
         except (ValueError, TypeError, OSError, ImportError) as error:
             raise BadInput(str(error)) from None
-        click.echo(f"{source}: {problem!r}\n{problem.graph}\n")
+        click.echo(f"{source}: {problem!r}\n{problem.graph}\n{numbering(problem)}\n")
         rows = []
         for name in names:
             click.echo(f"solving with {name} ...", err=True)
