@@ -2,6 +2,9 @@
 
 import csv
 import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import cvxpy as cp
@@ -267,7 +270,35 @@ def test_command_list(tmp_path):
 def test_command_export(tmp_path):
     done = call("export", tmp_path / "out", "--only", "pair-apart", "--only", "zeros")
     assert done.exit_code == 0, done.output
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["pair-apart", "zeros"]
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "checker.py", "pair-apart", "zeros"]
+    assert call("export", out, "--only", "islands").exit_code == 0
+    guide = (out / "README.md").read_text()
+    for name in ("islands", "pair-apart", "zeros"):  # the folder as it is, not only what was added last
+        instance = load_instance(name)
+        assert f"| {name} |" in guide
+        assert f"| {instance.lower} | {instance.upper} |" in guide
+    for file in (out / "islands").iterdir():
+        assert f"`{file.name}`" in guide
+
+
+def test_the_exported_guide_tells_how_to_recheck(tmp_path):
+    assert call("export", tmp_path, "--only", "pair-fused").exit_code == 0
+    recheck, judge = re.findall(
+        r"^    ((?:python|llr-cvx) .*)$", (tmp_path / "README.md").read_text(), re.MULTILINE
+    )
+    program, *arguments = recheck.split()
+    assert program == "python"
+    done = subprocess.run([sys.executable, "-I", *arguments], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "mine.csv").write_text((tmp_path / "pair-fused" / "W.csv").read_text())
+    paths = [str(tmp_path / word) if word.endswith((".npz", ".csv")) else word for word in judge.split()[1:]]
+    result = CliRunner().invoke(main, [*paths, "--solver", "irls"])
+    assert result.exit_code == 0, result.output
+    assert "mine.csv: accepted" in result.output
+
+
+def test_command_export_refuses_what_it_cannot_do(tmp_path):
     (tmp_path / "file").write_text("")
     assert call("export", tmp_path / "file" / "x", "--only", "zeros").exit_code != 0
     assert "no instance is called" in call("export", tmp_path, "--only", "none").output

@@ -37,7 +37,7 @@ def test_the_example_runs_and_finds_an_outlier(capsys: pytest.CaptureFixture[str
 
 def test_the_detector_example_ranks_the_outliers_first() -> None:
     names: dict[str, object] = {}
-    exec(compile(blocks("python")[1], "README.md", "exec"), names)
+    exec(compile(blocks("python")[2], "README.md", "exec"), names)
     scores, is_outlier = names["scores"], names["is_outlier"]
     assert is_outlier[np.argsort(scores)[:5]].all()
     assert names["why"].shape == (110, 10)
@@ -79,6 +79,19 @@ def test_the_output_shown_is_the_output_printed() -> None:
         assert cells[3] == printed[solver][3]  # monotone
         assert cells[-1] == printed[solver][-1]  # verdict
     assert blocks("text")[0].splitlines()[0] == result.stdout.splitlines()[0]
+
+
+def test_the_outliers_shown_are_those_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Word for word, but for seconds, the gap reached and what follows from it."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python")[1], "README.md", "exec"), {})
+    (command,) = re.findall(r"`\.venv/bin/llr-cvx (detect --inliers good\.csv --test new\.csv)`", README)
+    result = CliRunner().invoke(main, command.split())
+    assert result.exit_code == 0, result.output
+    varies = re.compile(r"± \S+\)|relative gap \S+,|\d+\.\d+ s$", re.MULTILINE)
+    assert varies.sub("", result.stdout) == varies.sub("", blocks("text")[1])
+    last = len((tmp_path / "new.csv").read_text().splitlines()) - 1  # without the header
+    assert set(re.findall(r"^#\d+ row (\d+):", result.stdout, re.MULTILINE)) == {str(last), str(last - 1)}
 
 
 def test_every_public_name_is_explained() -> None:

@@ -12,7 +12,7 @@ import click
 from llr_cvx import io
 from llr_cvx.drill import Report, drill
 from llr_cvx.instances import Instance, list_instances, load_instance
-from llr_cvx.instances.export import export_instance
+from llr_cvx.instances.export import export_instance, write_guide
 from llr_cvx.instances.library import DATA, build_instance, recertify, write_instance
 
 _json = click.option(
@@ -87,6 +87,8 @@ def list_(json_file: Path | None) -> None:
 def export(folder: Path, names: list[str], json_file: Path | None) -> None:
     """Write every instance to FOLDER/<name>/ as .npz, CSV, JSON and CBF.
 
+    FOLDER/README.md explains the files and how to recheck a proof with FOLDER/checker.py, which needs NumPy alone.
+
     \b
     problem.npz            X, y, edges, weights, lambda1, lambda2
     certificate.npz/.json  W, alpha, U, primal, dual: input of llr_cvx/checker.py
@@ -103,7 +105,8 @@ def export(folder: Path, names: list[str], json_file: Path | None) -> None:
         except OSError as error:
             raise click.ClickException(str(error)) from None
         rows.append(_facts(instance))
-    click.echo(f"{len(rows)} instance(s) written to {folder}")
+    write_guide(folder)
+    click.echo(f"{len(rows)} instance(s) written to {folder}; {folder / 'README.md'} explains them")
     _save(json_file, rows)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llr_cvx import _archive
+from llr_cvx import _archive, checker
 from llr_cvx.certificate_io import save_certificate
 from llr_cvx.instances.library import Instance
 from llr_cvx.problem import Problem
@@ -57,6 +57,62 @@ def export_instance(instance: Instance, folder: str | Path) -> Path:
     with _archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
         stream.writelines(line + "\n" for line in cbf_lines(p))
     return target
+
+
+GUIDE = """# Localized logistic regression: problems with a proven optimum
+
+Each folder holds one problem,
+
+    minimise over W:  J(W) = sum_i log(1 + exp(-y_i w_i.x_i))
+                             + lambda1 sum_e weight_e ||w_i - w_j||_2 + lambda2 sum_i ||w_i||_1^2,
+
+with an interval that its optimal value J* is proved to lie in, every rounding error counted, and the W and the dual
+point (alpha, U) that prove it. Nothing here needs Python to be read.
+
+| file | what it holds |
+|---|---|
+| `instance.json` | N samples, d features, the number of edges, lambda1, lambda2, and `lower` <= J* <= `upper` |
+| `samples.csv` | N rows: y (+1 known inlier, -1 test sample), then the features x0, x1, ... |
+| `edges.csv` | one undirected edge a row: i < j, counted from 0 in the order of `samples.csv`, and its weight |
+| `W.csv` | the reference W, row i for sample i |
+| `alpha.csv`, `U.csv` | the dual point: alpha_i of each sample, U_e of each edge in the order of `edges.csv` |
+| `problem.npz`, `certificate.npz`, `certificate.json` | the same arrays for NumPy and for the checker |
+| `problem.cbf` | the problem in the conic benchmark format; its first N d variables are W, row by row |
+
+Numbers are written in the shortest form that gives back the same doubles.
+
+## Recheck a proof
+
+`checker.py` needs NumPy and nothing else; it recomputes J and the dual value and believes no claim:
+
+    python checker.py {example}/problem.npz {example}/certificate.json --tol 1e-9
+
+It ends with status 0 if the proof holds. The formulas are at its top, to be rewritten in any language.
+
+## Judge a solver
+
+An objective below `lower` is wrong; one above `upper` is too large by at least the difference. For a verdict on a W
+of your own (`.npy`, `.npz` or `.csv`, one row a sample), with llr_cvx installed:
+
+    llr-cvx verify {example}/problem.npz --W mine.csv
+
+## The problems
+
+| name | N | d | edges | lambda1 | lambda2 | J* >= | J* <= | what is special |
+|---|---|---|---|---|---|---|---|---|
+{table}
+"""
+
+
+def write_guide(folder: str | Path) -> None:
+    """Beside the exported instances of a folder: a README.md that explains them, and the checker."""
+    facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*/instance.json"))]
+    keys = ("name", "N", "d", "edges", "lambda1", "lambda2", "lower", "upper", "description")
+    table = "\n".join("| " + " | ".join(str(one[key]) for key in keys) + " |" for one in facts)
+    with _archive.replacing(Path(folder) / "README.md", "w", encoding="utf-8") as stream:
+        stream.write(GUIDE.format(table=table, example=facts[0]["name"]))
+    with _archive.replacing(Path(folder) / "checker.py", "w", encoding="utf-8") as stream:
+        stream.write(Path(checker.__file__).read_text(encoding="utf-8"))
 
 
 def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | NDArray[np.float64]) -> None:
