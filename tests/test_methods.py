@@ -1,5 +1,7 @@
 """The common face of the methods: sign, seed, independence of order, and what each must find."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,20 +70,29 @@ def test_exact_llr_agrees():
 
 
 def test_llr_becomes_the_max_norm_test():
-    """lambda1 -> 0: the same order of the test rows."""
+    """lambda1 -> 0 without a constant: the same order of the test rows."""
     X_inlier, X_test, _ = make_synthetic(8, 1)
-    weak = Protocol(lambda1=1e-9, tol=1e-10)
+    weak = Protocol(lambda1=1e-9, tol=1e-10, intercept=False)
     scores = METHODS["llr"].score(X_inlier, X_test, protocol=weak)
     norms = METHODS["maxnorm"].score(X_inlier, X_test)
     np.testing.assert_array_equal(np.argsort(scores), np.argsort(norms))
 
 
+def test_with_a_constant_and_features_up_to_1_the_limit_tells_nothing():
+    """lambda1 -> 0: the constant is the largest feature of every row, so that all scores are one number."""
+    X_inlier, X_test = Protocol(scaling="minmax").scale(*make_synthetic(8, 1)[:2])
+    weak = Protocol(lambda1=1e-9, tol=1e-10, intercept=True)
+    assert np.ptp(METHODS["llr"].score(X_inlier, X_test, protocol=weak)) < 1e-4
+    assert np.ptp(METHODS["llr"].score(X_inlier, X_test, protocol=replace(weak, intercept=False))) > 0.1
+
+
 def test_protocol_reaches_the_problem():
     X_inlier, X_test, _ = make_synthetic(4, 0)
     pooled = np.vstack([X_inlier, X_test])
-    plain = llr_problem(X_inlier, X_test, Protocol())
+    plain = llr_problem(X_inlier, X_test, Protocol(intercept=False))
     default = Problem.from_samples(X_inlier, X_test)
     np.testing.assert_array_equal(plain.weights, default.weights)
+    assert plain.shape == (310, 4)
     other = llr_problem(X_inlier, X_test, Protocol(sigma="pairwise", n_neighbors=7, intercept=True))
     assert other.sigma == median_distance(pooled)
     assert other.n_neighbors == 7
@@ -92,14 +103,14 @@ def test_protocol_reaches_the_problem():
 def test_l1_lambda_by_the_fixed_rule(easy):
     inliers, test, _ = easy
     X, y = np.vstack([inliers, test]), np.repeat([1.0, -1.0], [120, 70])
-    info = METHODS["l1lr"].run(inliers, test, protocol=Protocol(l1_lambda="fixed")).info
+    info = METHODS["l1lr"].run(inliers, test, protocol=Protocol(l1_lambda="fixed", intercept=False)).info
     assert info["lambda"] == pytest.approx(0.1 * logistic.l1_lambda_max(X, y, intercept=False))
 
 
 def test_l1_lambda_by_cross_validation_is_from_the_grid(easy):
     inliers, test, _ = easy
     X, y = np.vstack([inliers, test]), np.repeat([1.0, -1.0], [120, 70])
-    info = METHODS["l1lr"].run(inliers, test, protocol=Protocol(l1_lambda="cv")).info
+    info = METHODS["l1lr"].run(inliers, test, protocol=Protocol(l1_lambda="cv", intercept=False)).info
     fraction = info["lambda"] / logistic.l1_lambda_max(X, y, intercept=False)
     assert np.abs(logistic.L1_FRACTIONS - fraction).min() < 1e-12
     assert 0 < info["selected"] <= 5

@@ -163,8 +163,40 @@ def test_study_finds_the_closest_protocol(seed):
     assert fits[-1].distance == pytest.approx(0.5)
     marginal = {(row["choice"], row["value"]): row["distance"] for row in study.marginals(fits)}
     assert marginal["scaling", best.scaling] == pytest.approx(0.0, abs=1e-12)
-    text = tables.study(fits)
+    assert marginal["inliers", best.inliers] == pytest.approx(0.0, abs=1e-12)
+    text = tables.study(fits, best)
+    assert "The default protocol of this package is the closest," in text
+    assert "The default protocol of this package is number 2, further away by" in tables.study(
+        fits, fits[1].protocol
+    )
     assert re.search(rf"\| {best.scaling} \| {best.inliers} \|.*\| 0\.000 \|", text)
+
+
+def test_study_says_what_is_tied():
+    """Trials that differ by chance: the standard error of the excess covers it, and far protocols are not tied."""
+    base = Protocol(scaling="standard")
+    grid = plans.protocol_grid(base)
+    rng = np.random.default_rng(0)
+    rows = []
+    for trial in range(8):
+        luck = rng.normal(0, 0.02)
+        for row in invented(grid[0]):
+            for result in row["results"].values():
+                result["auc"] += luck + rng.normal(0, 0.001)
+            rows.append({**row, "trial": trial})
+    fits = study.rank(rows, base)
+    assert fits[0].excess_error == 0
+    assert 0 < len(study.tied(fits)) < len(fits)
+    assert fits[0].protocol == grid[0]
+    assert fits[-1] not in study.tied(fits)
+    # The doubtful cell is left out of the second distance only.
+    for row in rows:
+        if row["cell"].startswith("Flare solar"):
+            for label in [label for label in row["results"] if label.startswith("lof")]:
+                row["results"][label]["auc"] = 0.9
+    again = study.rank(rows, base)
+    assert again[0].distance > fits[0].distance + 0.5
+    assert min(f.distance_without for f in again) == pytest.approx(min(f.distance_without for f in fits))
 
 
 # ---- the t-test ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
     """Fig. 1: AUC against d over all trials, and three views of one solution."""
     from llr_cvx.experiments import figures
 
+    setting = replace(setting, protocol=plans.synthetic_protocol(setting.protocol))
     tasks = plans.figure1(setting.trials, setting.seed, setting.protocol)
     records, clock = run_stored(setting, "figure1", tasks)
     by_cell = {d: statistics.table(records, f"d={d}") for d in plans.DIMENSIONS}
@@ -56,7 +58,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
         tables.markdown(list(panel[0]), [list(row.values()) for row in panel]),
         _convergence(J, solution),
         closing(records, clock),
-        protocol_section(setting, plans.synthetic_protocol(setting.protocol)),
+        protocol_section(setting),
     ]
     tables.write_csv(setting.out / "figure1.csv", rows)
     tables.write_csv(setting.out / "figure1_trials.csv", statistics.flat(records))

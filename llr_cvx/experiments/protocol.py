@@ -33,13 +33,16 @@ L1_RULES = {
     "fixed": "lambda of l1-LR = 0.1 lambda_max, where lambda_max is the smallest that gives w = 0",
 }
 
+#: The choices that are words, and what each word means.
+WORDS = {"scaling": SCALINGS, "inliers": ROLES, "sigma": WIDTHS, "l1_lambda": L1_RULES}
+
 
 @dataclass(frozen=True)
 class Protocol:
     """Every choice that turns a data set into a number.
 
-    The defaults are the protocol that comes closest to the paper's printed table over all its sets and methods
-    (``llr-cvx reproduce protocol``).
+    The defaults are the protocol that comes closest to the paper's printed table over all its sets and methods: the
+    first row of ``results/protocol.csv``, which ``llr-cvx reproduce protocol`` writes.
 
     Parameters
     ----------
@@ -71,12 +74,12 @@ class Protocol:
     True
     """
 
-    scaling: str = "standard"
+    scaling: str = "minmax"
     inliers: str = "negative"
     vehicle_outlier: str = "opel"
     n_neighbors: int = 5
     sigma: str = "median"
-    intercept: bool = False
+    intercept: bool = True
     lof_neighbors: int = 5
     l1_lambda: str = "fixed"
     lambda1: float = 0.1
@@ -85,7 +88,7 @@ class Protocol:
     n_outliers: int = 10
 
     def __post_init__(self) -> None:
-        for name, known in (("scaling", SCALINGS), ("inliers", ROLES), ("sigma", WIDTHS), ("l1_lambda", L1_RULES)):
+        for name, known in WORDS.items():
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
@@ -97,6 +100,17 @@ class Protocol:
     def as_dict(self) -> dict[str, Any]:
         """All choices by name."""
         return asdict(self)
+
+    def in_words(self) -> dict[str, Any]:
+        """All choices by name, each word with what it means.
+
+        >>> Protocol(sigma="median").in_words()["sigma"]
+        'median: median of the positive K-nearest-neighbour distances'
+        """
+        return {
+            name: f"{value}: {WORDS[name][value]}" if name in WORDS else value
+            for name, value in self.as_dict().items()
+        }
 
     def fingerprint(self) -> str:
         """A short hash of all choices."""

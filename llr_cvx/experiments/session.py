@@ -70,9 +70,10 @@ def environment(setting: Setting) -> dict[str, Any]:
     return {"seed": setting.seed, "trials": setting.trials, **versions(), **machine}
 
 
-def protocol_section(setting: Setting, protocol: Protocol, sets: Sequence[str] = ()) -> str:
+def protocol_section(setting: Setting, sets: Sequence[str] = ()) -> str:
     """Every choice, every version and, for benchmark sets, who plays what."""
-    parts = ["## Protocol", tables.protocol_list(protocol.as_dict(), environment(setting))]
+    protocol = setting.protocol
+    parts = ["## Protocol", tables.protocol_list(protocol.in_words(), environment(setting))]
     if sets:
         rows = []
         for name in sets:

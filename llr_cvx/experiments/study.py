@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llr_cvx._validation import FloatArray
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.plans import FACTORS, protocol_grid, study_cell, study_label
-from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE2
+from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.statistics import summarize, table
+from llr_cvx.experiments.statistics import table
 from llr_cvx.experiments.store import Record
+
+#: Resamples of the trials behind the standard errors, and their seed.
+RESAMPLES, SEED = 200, 0
 
 
 class Fit(NamedTuple):
@@ -23,46 +27,91 @@ class Fit(NamedTuple):
     protocol : Protocol
     distance : float
         Root mean square, over sets and methods, of (mean here - printed mean) / printed sd.
-    by_method : dict
-        The same for each method alone.
+    excess_error : float
+        Standard error, from resampled trials, of its distance minus that of the closest protocol.
+    distance_without : float
+        The distance without the printed value that the paper itself contradicts (`printed.DOUBTFUL`).
     mean_difference : float
         Mean absolute difference of AUC.
+    by_method : dict
+        The distance for each method alone.
     """
 
     protocol: Protocol
     distance: float
-    by_method: dict[str, float]
+    excess_error: float
+    distance_without: float
     mean_difference: float
+    by_method: dict[str, float]
 
 
 def rank(records: Iterable[Record], base: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Fit]:
     """All protocols of the grid, the closest first."""
-    rows = list(records)
-    means = {
-        cell: {label: summarize(values).mean for label, values in table(rows, cell).items()}
-        for cell in {row["cell"] for row in rows}
-    }
-    return sorted((_fit(means, protocol, sets) for protocol in protocol_grid(base)), key=lambda fit: fit.distance)
-
-
-def _fit(means: dict[str, dict[str, float]], protocol: Protocol, sets: Sequence[str]) -> Fit:
-    here = np.array(
-        [[means[study_cell(s, protocol)][study_label(m, protocol)] for m in PRINTED_METHODS] for s in sets]
-    )
+    grid = protocol_grid(base)
+    aucs = _aucs(list(records), grid, sets)
     printed = np.array([[TABLE2[s][m].mean for m in PRINTED_METHODS] for s in sets])
     sd = np.array([[TABLE2[s][m].sd for m in PRINTED_METHODS] for s in sets])
+    doubtful = np.array([[(s, m) == DOUBTFUL for m in PRINTED_METHODS] for s in sets])
+
+    here = np.nanmean(aucs, axis=-1)
     z2 = ((here - printed) / sd) ** 2
-    by_method = dict(zip(PRINTED_METHODS, np.sqrt(z2.mean(axis=0)).tolist(), strict=True))
-    return Fit(protocol, float(np.sqrt(z2.mean())), by_method, float(np.abs(here - printed).mean()))
+    distance = np.sqrt(z2.mean(axis=(1, 2)))
+    error = _excess_error(aucs, printed, sd, int(np.argmin(distance)))
+    fits = [
+        Fit(
+            protocol=protocol,
+            distance=float(distance[p]),
+            excess_error=float(error[p]),
+            distance_without=float(np.sqrt(z2[p][~doubtful].mean())),
+            mean_difference=float(np.abs(here[p] - printed).mean()),
+            by_method=dict(zip(PRINTED_METHODS, np.sqrt(z2[p].mean(axis=0)).tolist(), strict=True)),
+        )
+        for p, protocol in enumerate(grid)
+    ]
+    return sorted(fits, key=lambda fit: fit.distance)
+
+
+def _aucs(rows: list[Record], grid: Sequence[Protocol], sets: Sequence[str]) -> FloatArray:
+    """AUC by protocol, set, method and trial."""
+    tables = {cell: table(rows, cell) for cell in {row["cell"] for row in rows}}
+    return np.array(
+        [
+            [[tables[study_cell(s, p)][study_label(m, p)] for m in PRINTED_METHODS] for s in sets]
+            for p in grid
+        ]
+    )  # fmt: skip
+
+
+def _excess_error(aucs: FloatArray, printed: FloatArray, sd: FloatArray, closest: int) -> FloatArray:
+    """Bootstrap over trials, which all protocols share, so that their common luck cancels."""
+    rng = np.random.default_rng(SEED)
+    trials = aucs.shape[-1]
+    excess = []
+    for _ in range(RESAMPLES):
+        chosen = rng.integers(trials, size=trials)
+        z2 = ((np.nanmean(aucs[..., chosen], axis=-1) - printed) / sd) ** 2
+        distance = np.sqrt(z2.mean(axis=(1, 2)))
+        excess.append(distance - distance[closest])
+    return np.asarray(np.std(excess, axis=0))
 
 
 def marginals(fits: Sequence[Fit]) -> list[dict[str, Any]]:
     """For each value of each choice, the closest protocol that has it: how much that choice matters."""
     rows = []
-    for factor in FACTORS:
-        for value in dict.fromkeys(getattr(fit.protocol, factor) for fit in fits):
-            best = min(
-                (fit for fit in fits if getattr(fit.protocol, factor) == value), key=lambda fit: fit.distance
+    for factor, values in FACTORS.items():
+        for value in values:
+            having = [fit for fit in fits if getattr(fit.protocol, factor) == value]
+            rows.append(
+                {
+                    "choice": factor,
+                    "value": value,
+                    "distance": min(fit.distance for fit in having),
+                    "distance_without": min(fit.distance_without for fit in having),
+                }
             )
-            rows.append({"choice": factor, "value": value, "distance": best.distance})
     return rows
+
+
+def tied(fits: Sequence[Fit]) -> list[Fit]:
+    """The protocols that are further from the paper than the closest by less than two standard errors."""
+    return [fit for fit in fits if fit.distance - fits[0].distance <= 2.0 * fit.excess_error]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from llr_cvx.experiments import plans, statistics, study, tables
+from llr_cvx.experiments import findings, plans, results, statistics, study, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.figure1 import figure1
 from llr_cvx.experiments.session import Setting, closing, environment, protocol_section, run_stored, summary
@@ -29,7 +29,7 @@ def table2(setting: Setting) -> dict[str, Any]:
         "# Table 2: outlier detection on the benchmark sets",
         tables.table2(rows),
         closing(records, clock),
-        protocol_section(setting, setting.protocol, BENCHMARKS),
+        protocol_section(setting, BENCHMARKS),
     ]
     tables.write_csv(setting.out / "table2.csv", rows)
     tables.write_csv(setting.out / "table2_trials.csv", statistics.flat(records))
@@ -47,7 +47,7 @@ def exact(setting: Setting) -> dict[str, Any]:
         "and the difference of the two AUCs.",
         tables.markdown(list(rows[0]), [[_short(value) for value in row.values()] for row in rows]),
         tables.failure_list(statistics.failures(records)),
-        protocol_section(setting, setting.protocol),
+        protocol_section(setting),
     ]
     tables.write_csv(setting.out / "exact.csv", rows)
     tables.write_text(setting.out / "exact.md", "\n\n".join(parts))
@@ -79,9 +79,8 @@ def protocol(setting: Setting) -> dict[str, Any]:
     place = next(i for i, fit in enumerate(fits, start=1) if fit.protocol == setting.protocol)
     parts = [
         "# Protocol study: which choices come closest to the printed table",
-        f"{setting.trials} trials in each cell, {clock:.0f} s by the clock, {len(records)} stored trials. The "
-        f"default protocol of this package is number {place}.",
-        tables.study(fits),
+        f"{setting.trials} trials in each cell, {len(records)} stored trials, {clock:.0f} s by the clock.",
+        tables.study(fits, setting.protocol),
         "## Failures",
         tables.failure_list(statistics.failures(records)),
         "## Versions",
@@ -100,11 +99,19 @@ def protocol(setting: Setting) -> dict[str, Any]:
     }
 
 
-#: Targets of the command, in the order in which `all` runs them.
+def summary_page(setting: Setting) -> dict[str, Any]:
+    """The front page of the results: what holds and what does not, from the files of the other targets."""
+    stored = results.read(setting.out)
+    tables.write_text(setting.out / "README.md", findings.page(stored))
+    return {"findings": dict(findings.findings(stored)), "files": ["README.md"]}
+
+
+#: Targets of the command.
 TARGETS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "table1": table1,
     "figure1": figure1,
     "table2": table2,
     "exact": exact,
     "protocol": protocol,
+    "summary": summary_page,
 }

@@ -1,4 +1,4 @@
-"""LLR itself, and the max-norm test that it becomes as lambda1 -> 0."""
+"""LLR itself, and the max-norm test that it becomes, without a constant, as lambda1 -> 0."""
 
 from __future__ import annotations
 
@@ -51,5 +51,9 @@ def llr_problem(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) ->
 
 
 def max_norm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
-    """-||x||_inf: at lambda1 = 0 the LLR score falls strictly with it, and depends on nothing else."""
+    """-||x||_inf: at lambda1 = 0 the LLR score falls strictly with it, and depends on nothing else.
+
+    Of the features themselves, also where ``protocol.intercept`` gives LLR a constant 1: among features scaled to
+    [0, 1] that constant is the largest for every row, and the limit of LLR would tell no row from another.
+    """
     return Outcome(-np.abs(X_test).max(axis=1), {})
