@@ -10,6 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+#: Sizes between 1 / LARGEST and LARGEST can be squared without leaving the range of doubles.
+LARGEST = 1e150
+#: How to rescale.
+SAME = "with the same graph, c X, c lambda1 and c^2 lambda2 are the same problem"
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to: what is proved of an array holds only while it stays as it is."""
+    view = np.asarray(array).view()
+    view.setflags(write=False)
+    return view
+
 
 def real_array(value: ArrayLike, name: str, ndim: int) -> FloatArray:
     """Return `value` as a finite, contiguous float64 array of `ndim` dimensions (a copy), or say why not."""
@@ -50,6 +62,19 @@ def samples(value: ArrayLike, name: str) -> FloatArray:
     if X.shape[1] == 0:
         raise ValueError(f"{name} has no columns: shape {X.shape}, at least one feature is needed")
     return X
+
+
+def squarable(X: FloatArray, name: str) -> FloatArray:
+    """The samples, if their size leaves room for the squares that every solver and bound takes of it."""
+    size = np.abs(X)
+    largest = float(size.max())
+    if largest == 0 or 1.0 / LARGEST <= largest <= LARGEST:
+        return X
+    i, k = np.unravel_index(int(size.argmax()), X.shape)
+    raise ValueError(
+        f"the largest value of {name} is {X[i, k]:g} (row {i}, column {k}), not between {1 / LARGEST:g} and "
+        f"{LARGEST:g} in size: its square leaves the range of doubles; rescale the features ({SAME})"
+    )
 
 
 def labels(value: ArrayLike, n_samples: int) -> FloatArray:
@@ -109,6 +134,9 @@ def edge_weights(value: ArrayLike, n_edges: int) -> FloatArray:
     if negative.size:
         e = int(negative[0])
         raise ValueError(f"weights must be >= 0, got {weights[e]:g} at row {e}")
+    if weights.max(initial=0.0) > LARGEST:
+        e = int(weights.argmax())
+        raise ValueError(f"weights must be at most {LARGEST:g}, got {weights[e]:g} at row {e}: scale them down")
     return weights
 
 
@@ -123,6 +151,17 @@ def real_number(value: Any, name: str, *, minimum: float = 0.0, strict: bool = F
         raise TypeError(f"{name} must be a real number {bound}, got {value!r}") from None
     if not np.isfinite(number) or number < minimum or (strict and number == minimum):
         raise ValueError(f"{name} must be a finite number {bound}, got {value!r}")
+    return number
+
+
+def penalty(value: Any, name: str) -> float:
+    """A lambda: a finite number >= 0 that leaves room for products."""
+    number = real_number(value, name)
+    if number > LARGEST:
+        raise ValueError(
+            f"{name} must be at most {LARGEST:g}, got {number:g}: its products leave the range of doubles; take a "
+            f"smaller one, or rescale the features ({SAME})"
+        )
     return number
 
 

@@ -51,7 +51,7 @@ class Certificate:
     gap, relative_gap : float
         J(W) - D with its sign, and gap / primal.
     alpha, U : arrays of shape (N,) and (E, d)
-        The dual point.
+        The dual point, read-only: the numbers above belong to it.
     score_bounds : (lower, upper)
         Proven interval of every score w_i*.x_i at the optimum.
     bounded_dual, radius : float
@@ -65,6 +65,10 @@ class Certificate:
     y: FloatArray = field(repr=False)
     bounded_dual: float | None = None
     radius: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "U", "y"):
+            object.__setattr__(self, name, check.read_only(getattr(self, name)))
 
     @property
     def gap(self) -> float:
@@ -87,7 +91,8 @@ class Certificate:
     def score_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds that the score w_i*.x_i of every optimal W* is proved to keep."""
         excess = max(self.gap, 0.0) + ROUNDING * abs(self.primal)
-        return score_interval(self.alpha, self.y, excess)
+        low, high = score_interval(self.alpha, self.y, excess)
+        return check.read_only(low), check.read_only(high)
 
     def proves(self, tol: float) -> bool:
         """The one predicate behind "optimal": the relative gap is at most tol, and not negative beyond rounding."""

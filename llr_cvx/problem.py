@@ -39,7 +39,7 @@ class Problem:
     Parameters
     ----------
     X : array-like of shape (N, d)
-        Pooled samples.
+        Pooled samples; their largest absolute value lies between 1e-150 and 1e150, or all are zero.
     y : array-like of shape (N,)
         +1 for known inliers, -1 for test samples; both must occur.
     edges : array-like of shape (E, 2)
@@ -47,7 +47,7 @@ class Problem:
     weights : array-like of shape (E,)
         omega_e >= 0.
     lambda1, lambda2 : float
-        Network and exclusive penalty, >= 0 and not both zero.
+        Network and exclusive penalty, >= 0, at most 1e150 and not both zero.
     sigma, n_neighbors : float, int, optional
         How the graph was made; only reported.
 
@@ -70,10 +70,10 @@ class Problem:
     shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        X = check.samples(self.X, "X")
+        X = check.squarable(check.samples(self.X, "X"), "X")
         edges = check.edge_list(self.edges, len(X))
-        lambda1 = check.real_number(self.lambda1, "lambda1")
-        lambda2 = check.real_number(self.lambda2, "lambda2")
+        lambda1 = check.penalty(self.lambda1, "lambda1")
+        lambda2 = check.penalty(self.lambda2, "lambda2")
         if lambda1 == 0 and lambda2 == 0:
             raise ValueError(
                 "lambda1 and lambda2 are both 0: every sample could be fitted alone and the infimum of the "
@@ -150,12 +150,12 @@ class Problem:
         n_edges = len(self.edges)
         data = np.tile([1.0, -1.0], n_edges)
         indptr = np.arange(0, 2 * n_edges + 1, 2)
-        return csr_array((data, self.edges.ravel(), indptr), shape=(n_edges, self.shape[0]))
+        return _read_only(csr_array((data, self.edges.ravel(), indptr), shape=(n_edges, self.shape[0])))
 
     @cached_property
     def incidence_T(self) -> csr_array:
         """The transpose of `incidence`, stored by rows."""
-        return self.incidence.T.tocsr()
+        return _read_only(self.incidence.T.tocsr())
 
     def degrees(self, values: FloatArray) -> FloatArray:
         """For one value an edge: its sum over the edges at each sample."""
@@ -243,6 +243,12 @@ class Problem:
             return cls(**values)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a valid problem: {error}") from error
+
+
+def _read_only(matrix: csr_array) -> csr_array:
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.setflags(write=False)
+    return matrix
 
 
 def _scores(X: FloatArray, W: FloatArray) -> FloatArray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llr_cvx import _validation as check
 from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.certificate import Certificate
 from llr_cvx.graph import component_labels
@@ -53,6 +54,10 @@ class Trace:
     epsilon: FloatArray
     seconds: FloatArray
 
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            object.__setattr__(self, f.name, check.read_only(getattr(self, f.name)))
+
     def is_monotone(self, rtol: float = 1e-12) -> bool:
         """Whether J_epsilon never rises by more than rtol, relatively, from one entry to the next."""
         return first_rise(self.smoothed_objective, rtol) is None
@@ -73,6 +78,7 @@ class Solution:
     ----------
     problem : Problem
     W : array of shape (N, d)
+        Read-only, as all arrays here: the certificate is that of this W. Take ``W.copy()`` to change it.
     objective : float
         J(W), recomputed from W.
     status, message : str
@@ -96,6 +102,9 @@ class Solution:
     n_iter: int = 0
     trace: Trace | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "W", check.read_only(self.W))
+
     @property
     def log_ratio(self) -> FloatArray:
         """log r of each pooled row; low means outlier."""
@@ -104,14 +113,14 @@ class Solution:
     @cached_property
     def support(self) -> NDArray[np.bool_]:
         """Where W is not exactly zero: the features selected for each sample."""
-        return np.asarray(self.W != 0.0)
+        return check.read_only(self.W != 0.0)
 
     @cached_property
     def clusters(self) -> IntArray:
         """A label for each sample; samples joined by edges along which rows of W are exactly equal share it."""
         live = self.problem.edges[self.problem.weights > 0]
         fused = np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)
-        return component_labels(self.problem.shape[0], live[fused])
+        return check.read_only(component_labels(self.problem.shape[0], live[fused]))
 
     def __str__(self) -> str:
         return f"{self.solver}: {self.status} ({self.message}), {self.seconds:.3g} s\n{self.certificate}"

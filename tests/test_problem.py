@@ -6,13 +6,16 @@ import dataclasses
 import pickle
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from builders import random_problem, slow_dual_vectors, slow_objective
 
 import llr_cvx as llr
+from llr_cvx.solution import Solution, Trace
 
 
 def three_samples() -> llr.Problem:
@@ -89,9 +92,59 @@ def test_a_problem_cannot_be_changed() -> None:
     assert p.X.tolist() == [[1.0], [1.0]]
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.lambda1 = 2.0
-    for array in (p.X, p.y, p.edges, p.weights):
+    sparse = [a for B in (p.incidence, p.incidence_T) for a in (B.data, B.indices, B.indptr)]
+    for array in (p.X, p.y, p.edges, p.weights, *sparse):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
+
+
+@pytest.mark.parametrize("solve", [llr.solve_irls, llr.solve_exact])
+def test_an_answer_cannot_be_changed_under_its_proof(solve: Callable[[llr.Problem], Solution]) -> None:
+    s = solve(random_problem(0))
+    arrays = [s.W, s.support, s.clusters, s.certificate.alpha, s.certificate.U, s.certificate.y]
+    arrays += s.certificate.score_bounds
+    arrays += [getattr(s.trace, f.name) for f in dataclasses.fields(Trace)] if s.trace else []
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+    mine = s.W.copy()
+    mine[0] = 7  # a copy is free
+
+
+# ---- sizes whose squares leave the range of doubles -----------------------------------------------------
+
+
+@pytest.mark.parametrize("c", [1e-150, 1e-75, 1e75])
+def test_any_unit_whose_square_is_a_double(c: float) -> None:
+    """The same problem in other units has the same J and the same proof, without a warning on the way."""
+    p = random_problem(0)
+    other = llr.Problem(c * p.X, p.y, p.edges, p.weights, c * p.lambda1, c**2 * p.lambda2)
+    s = llr.solve_irls(other)
+    assert s.status == "optimal"
+    assert s.objective == pytest.approx(llr.solve_irls(p).objective, rel=2e-6)
+    assert llr.certify(other, s.W).relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"X": [[1.0, 0.0], [-1e200, 0.0]]},
+            r"the largest value of X is -1e\+200 \(row 1, column 0\), not between",
+        ),
+        (
+            {"X": [[1e-200, 0.0], [0.0, 0.0]]},
+            r"the largest value of X is 1e-200 .*; rescale the features \(with the sa",
+        ),
+        ({"lambda1": 1e300}, r"lambda1 must be at most 1e\+150, got 1e\+300: .* rescale the features"),
+        ({"lambda2": 1e300}, r"lambda2 must be at most 1e\+150, got 1e\+300: .* take a smaller one"),
+        ({"weights": [1e200]}, r"weights must be at most 1e\+150, got 1e\+200 at row 0: scale them down"),
+    ],
+)
+def test_sizes_beyond_that_are_refused_with_the_fix(changed: dict[str, Any], message: str) -> None:
+    good = {"X": np.eye(2), "y": [1, -1], "edges": [[0, 1]], "weights": [1.0], "lambda1": 0.1, "lambda2": 1.0}
+    with pytest.raises(ValueError, match=message):
+        llr.Problem(**(good | changed))
 
 
 def test_with_lambdas_changes_the_lambdas_alone() -> None:
