@@ -23,7 +23,12 @@ SEARCH_TOL, SEARCH_ITERATIONS = 1e-10, 150
 
 
 def certify(
-    problem: Problem, W: ArrayLike, alpha: ArrayLike | None = None, U: ArrayLike | None = None
+    problem: Problem,
+    W: ArrayLike,
+    alpha: ArrayLike | None = None,
+    U: ArrayLike | None = None,
+    *,
+    time_limit: float | None = None,
 ) -> Certificate:
     """What can be proved about W, whoever made it.
 
@@ -34,6 +39,8 @@ def certify(
         Any finite matrix.
     alpha, U : array-like of shape (N,) and (E, d), optional
         A dual point to use as it is (made feasible first). Without U one is searched for.
+    time_limit : float, optional
+        Seconds after which the search takes the best dual point found; an iteration that runs is finished.
 
     Returns
     -------
@@ -49,16 +56,17 @@ def certify(
     W = check.weight_matrix(W, problem.shape)
     if U is not None:
         return certificate(problem, W, problem.alpha(W) if alpha is None else alpha, U)
-    best = search(problem, W)
+    best = search(problem, W, time_limit)
     return certificate(problem, W, best.alpha, best.U)
 
 
-def search(problem: Problem, W: FloatArray) -> Best:
+def search(problem: Problem, W: FloatArray, time_limit: float | None = None) -> Best:
     """The best dual point (and a W at least as good) that the fast solver finds, starting from W if that helps."""
     if not problem.attained:  # J has no minimiser, and J* >= 0 is all there is to prove
         best = Best(problem, W)
         best.adopt(W, problem.objective(W))
         return best
+    limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
     helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
-    run = minimise(problem, SEARCH_TOL, warm_start(problem, W) if helps else None, SEARCH_ITERATIONS)
-    return run.best
+    start = warm_start(problem, W) if helps else None
+    return minimise(problem, SEARCH_TOL, start, SEARCH_ITERATIONS, time_limit=limit).best

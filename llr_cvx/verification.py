@@ -119,7 +119,7 @@ def _list(pairs: IntArray) -> str:
     return f": {shown}{', ...' if len(pairs) > LISTED else ''}"
 
 
-def verify(problem: Problem, W: ArrayLike, tol: float = 1e-6) -> Verdict:
+def verify(problem: Problem, W: ArrayLike, tol: float = 1e-6, *, time_limit: float | None = None) -> Verdict:
     """Judge a W, whoever made it.
 
     Parameters
@@ -128,6 +128,8 @@ def verify(problem: Problem, W: ArrayLike, tol: float = 1e-6) -> Verdict:
     W : array-like of shape (N, d)
     tol : float
         W is accepted if J(W) - J* <= tol J(W) is proved.
+    time_limit : float, optional
+        Seconds for the search of a proof, as in `certify`; what is not proved by then is not accepted.
 
     Returns
     -------
@@ -142,7 +144,7 @@ def verify(problem: Problem, W: ArrayLike, tol: float = 1e-6) -> Verdict:
     """
     W = check.weight_matrix(W, problem.shape)
     tol = check.real_number(tol, "tol", strict=True)
-    best = search(problem, W)
+    best = search(problem, W, time_limit)
     proof = certificate(problem, W, best.alpha, best.U)
     data = tuple(getattr(problem, name) for name in checker.PROBLEM)
     with np.errstate(all="ignore"):

@@ -159,6 +159,19 @@ def test_lambda2_zero_is_not_called_proved(tmp_path: Path) -> None:
     assert "lambda2 = 0: there is no unconditional proof" in result.stdout
 
 
+def test_a_time_limit_ends_in_words_and_not_in_optimal(tmp_path: Path) -> None:
+    size = ("--size", 120, "--dim", 20)
+    np.save(tmp_path / "W.npy", np.zeros((120, 20)))
+    result = run(*size, "--time-limit", 1e-6, "--W", tmp_path / "W.npy", "--json", tmp_path / "r.json")
+    assert result.exit_code == 1
+    rows = {row["solver"]: row for row in json.loads((tmp_path / "r.json").read_text())["rows"]}
+    assert rows["CLARABEL"]["verdict"] in ("inaccurate", "failed")
+    assert rows["IRLS"]["verdict"] == "time_limit"
+    assert rows["W.npy"]["verdict"] == "rejected"
+    assert "IRLS: " in result.stdout
+    assert run(*size, "--time-limit", 600, "--solver", "irls").exit_code == 0
+
+
 # ---- each check can fail ------------------------------------------------------------------------------------
 
 
@@ -211,6 +224,8 @@ def test_a_solver_that_fails_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPat
         (["none.npz"], "none.npz does not exist"),
         (["--solver", "FOO"], "solver 'FOO' is not installed"),
         (["--tol", "0"], "tol must be a finite number > 0, got 0.0"),
+        (["--time-limit", "0"], "0.0 is not in the range x>0"),
+        (["--time-limit", "9", "--solver", "OSQP"], "--time-limit works with IRLS, CLARABEL, SCS only: got OSQP"),
         (["--tol", "x"], "'x' is not a valid float"),
         (["--lambda1", "-1"], "lambda1 must be a finite number >= 0, got -1.0"),
         (["--lambda1", "0", "--lambda2", "0"], "lambda1 and lambda2 are both 0"),

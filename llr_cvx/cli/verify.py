@@ -30,6 +30,8 @@ from llr_cvx.solution import SolverError
 from llr_cvx.verification import verify
 
 DEFAULT_SOLVERS = ("CLARABEL", "IRLS")
+#: What each solver calls its time limit.
+TIME_LIMITS = {"IRLS": "time_limit", "CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,13 @@ def numbers(problem: Problem, W: FloatArray, c: Certificate, rigorous: bool) -> 
     return Numbers(proof.primal_high, proof.dual_low, proof.relative_gap)
 
 
-def solver_row(problem: Problem, solver: str, tol: float, rigorous: bool = False) -> Row:
+def solver_row(
+    problem: Problem, solver: str, tol: float, rigorous: bool = False, time_limit: float | None = None
+) -> Row:
     """Solve and judge: an answer holds if proved optimal to tol, with a monotone descent where there is a trace."""
+    limit: dict[str, Any] = {} if time_limit is None else {TIME_LIMITS[solver]: time_limit}
     try:
-        s = solve_irls(problem, tol) if solver == "IRLS" else solve_exact(problem, solver, tol)
+        s = solve_irls(problem, tol, **limit) if solver == "IRLS" else solve_exact(problem, solver, tol, **limit)
     except SolverError as error:
         return Row(solver, math.nan, math.nan, math.nan, None, math.nan, "failed", False, str(error))
     monotone = None if s.trace is None else s.trace.is_monotone()
@@ -87,10 +92,12 @@ def solver_row(problem: Problem, solver: str, tol: float, rigorous: bool = False
     return Row(s.solver, *shown, monotone, s.seconds, verdict, verdict == "optimal", message)
 
 
-def weights_row(problem: Problem, path: str, tol: float, rigorous: bool = False) -> Row:
+def weights_row(
+    problem: Problem, path: str, tol: float, rigorous: bool = False, time_limit: float | None = None
+) -> Row:
     """Judge a W that someone else made."""
     W = io.read_weights(path)
-    v = verify(problem, W, tol)
+    v = verify(problem, W, tol, time_limit=time_limit)
     shown = numbers(problem, W, v.certificate, rigorous)
     accepted = v.accepted and (not rigorous or shown.relative_gap <= tol)
     verdict = "accepted" if accepted else "rejected"
@@ -179,6 +186,11 @@ def _gap(number: float) -> str:
     help='Bounds in ball arithmetic, every rounding error counted. Needs pip install ".[rigorous]".',
 )
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
+@click.option(
+    "--time-limit",
+    type=opt.POSITIVE,
+    help="Seconds for each solver, and for the search of a proof of --W; what is not proved then does not hold.",
+)
 @click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
 @click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
@@ -194,6 +206,7 @@ def command(
     solvers: tuple[str, ...],
     rigorous: bool,
     tol: float,
+    time_limit: float | None,
     json_file: str | None,
     **options: Any,
 ) -> None:
@@ -230,16 +243,20 @@ def command(
             if rigorous:
                 require_flint()
             names = ["IRLS" if name.upper() == "IRLS" else installed(name) for name in solvers or DEFAULT_SOLVERS]
+            if time_limit is not None and set(names) - set(TIME_LIMITS):
+                raise click.UsageError(
+                    f"--time-limit works with {', '.join(TIME_LIMITS)} only: got {', '.join(names)}"
+                )
             source, problem = read_problem(options)
             problem.require_attained()
-            judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous)]
+            judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous, time_limit)]
         except (ValueError, TypeError, OSError, ImportError) as error:
             raise BadInput(str(error)) from None
         click.echo(f"{source}: {problem!r}\n{problem.graph}\n{numbering(problem)}\n")
         rows = []
         for name in names:
             click.echo(f"solving with {name} ...", err=True)
-            rows.append(solver_row(problem, name, tol, rigorous))
+            rows.append(solver_row(problem, name, tol, rigorous, time_limit))
     holds, lines, pairs = conclude(rows, judged, tol)
     click.echo(table(rows + judged) + "\n\n" + "\n".join(lines))
     if json_file is not None:
