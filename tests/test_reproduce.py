@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,6 +134,34 @@ def test_exact_check(tmp_path, monkeypatch):
     assert abs(float(row["difference of AUC"])) <= 0.01
 
 
+def test_a_failing_method_is_listed_and_the_rest_is_reported(tmp_path, monkeypatch):
+    from llr_cvx.experiments import targets, trials
+
+    def broken(*_):
+        raise RuntimeError("no luck")
+
+    original = plans.table2
+    monkeypatch.setitem(trials.METHODS, "kde", replace(METHODS["kde"], fit=broken))
+    monkeypatch.setattr(targets, "BENCHMARKS", ("Glass",))
+    monkeypatch.setattr(
+        plans, "table2", lambda trials, seed, protocol: original(trials, seed, protocol, ("Glass",))
+    )
+    out, file = tmp_path / "results", tmp_path / "summary.json"
+    result = invoke("table2", "--trials", 2, "--jobs", 1, "--out", out, "--json", file)
+    assert result.exit_code == 0, result.output
+    assert "failed: 2" in result.output
+    text = (out / "table2.md").read_text()
+    for trial in (0, 1):
+        assert f"- Glass, trial {trial}, KDE: RuntimeError: no luck" in text
+    assert text.count("| Glass | failed |") == 1
+    summary = json.loads(file.read_text())["table2"]
+    assert [(f["trial"], f["label"]) for f in summary["failed"]] == [(0, "kde"), (1, "kde")]
+    rows = {row["method"]: row for row in summary["rows"] if row["set"] == "Average"}
+    assert rows["kde"]["mean"] is None
+    assert not rows["kde"]["bold"]
+    assert sum(row["bold"] for row in rows.values()) == 1
+
+
 # ---- the protocol study, on made-up records ------------------------------------------------------------
 
 
@@ -197,6 +226,20 @@ def test_study_says_what_is_tied():
     again = study.rank(rows, base)
     assert again[0].distance > fits[0].distance + 0.5
     assert min(f.distance_without for f in again) == pytest.approx(min(f.distance_without for f in fits))
+
+
+def test_a_protocol_under_which_a_method_always_fails_comes_last():
+    base = Protocol(lof_neighbors=5)
+    best = plans.protocol_grid(base)[0]
+    rows = invented(best)
+    for row in rows:
+        row["results"]["lof/lof_neighbors=20"] = {"failed": "no luck", "seconds": 0.0}
+    fits = study.rank(rows, base)
+    assert fits[0].protocol == best
+    half = len(fits) // 2
+    assert {fit.protocol.lof_neighbors for fit in fits[:half]} == {5}
+    assert all(np.isinf(fit.distance) and fit.protocol.lof_neighbors == 20 for fit in fits[half:])
+    assert all(np.isfinite(fit.distance) for fit in study.tied(fits))
 
 
 # ---- the t-test ----------------------------------------------------------------------------------------

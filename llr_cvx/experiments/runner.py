@@ -51,14 +51,14 @@ def run_all(
     records = store.read()
     todo = [task for task in tasks if task.key not in records]
     progress = Progress(tasks[0].experiment if tasks else "", len(tasks), len(tasks) - len(todo), stream)
-    start = time.monotonic()
+    start, session = time.monotonic(), 1 + max(store.sessions(), default=0)
     if todo:
         with store.writing() as writer, _parallel(workers or Workers()) as parallel:
             for record in parallel(delayed(run_trial)(task) for task in todo):
+                record |= {"session": session, "elapsed": round(time.monotonic() - start, 2)}
                 writer.append(record)
                 records[record["cell"], record["trial"]] = record
                 progress.advance()
-            writer.append({"session": round(time.monotonic() - start, 2), "trials": len(todo)})
     progress.close()
     return {task.key: records[task.key] for task in tasks}
 

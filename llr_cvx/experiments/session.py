@@ -61,7 +61,7 @@ def run_stored(setting: Setting, name: str, tasks: Sequence[Task]) -> tuple[list
     header["versions"] = versions()
     store = TrialStore(setting.out / "trials" / f"{name}-{fingerprint(header)}.jsonl", header)
     records = run_all(tasks, store, setting.workers, setting.stream)
-    return list(records.values()), store.clock()
+    return list(records.values()), sum(store.sessions().values())
 
 
 def environment(setting: Setting) -> dict[str, Any]:

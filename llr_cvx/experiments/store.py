@@ -37,9 +37,13 @@ class TrialStore:
         """The stored records by (cell, trial)."""
         return {(row["cell"], row["trial"]): row for row in self._rows() if "cell" in row}
 
-    def clock(self) -> float:
-        """Seconds by the clock over all sessions that wrote to this file and came to their end."""
-        return sum((float(row["session"]) for row in self._rows() if "session" in row), 0.0)
+    def sessions(self) -> dict[int, float]:
+        """Seconds by the clock of each session that wrote to this file, up to its last trial, killed ones too."""
+        last: dict[int, float] = {}
+        for row in self._rows():
+            if "elapsed" in row:
+                last[row["session"]] = max(last.get(row["session"], 0.0), float(row["elapsed"]))
+        return last
 
     def _rows(self) -> list[Record]:
         """All lines but the header. A last line cut short by a crash is left out."""

@@ -53,7 +53,7 @@ def rank(records: Iterable[Record], base: Protocol, sets: Sequence[str] = BENCHM
     sd = np.array([[TABLE2[s][m].sd for m in PRINTED_METHODS] for s in sets])
     doubtful = np.array([[(s, m) == DOUBTFUL for m in PRINTED_METHODS] for s in sets])
 
-    here = np.nanmean(aucs, axis=-1)
+    here = _means(aucs)
     z2 = ((here - printed) / sd) ** 2
     distance = np.sqrt(z2.mean(axis=(1, 2)))
     error = _excess_error(aucs, printed, sd, int(np.argmin(distance)))
@@ -82,6 +82,12 @@ def _aucs(rows: list[Record], grid: Sequence[Protocol], sets: Sequence[str]) -> 
     )  # fmt: skip
 
 
+def _means(aucs: FloatArray) -> FloatArray:
+    """Mean over the trials that gave an AUC; infinity, so that its protocol comes last, where none did."""
+    n = np.isfinite(aucs).sum(axis=-1)
+    return np.asarray(np.where(n > 0, np.nansum(aucs, axis=-1) / np.maximum(n, 1), np.inf))
+
+
 def _excess_error(aucs: FloatArray, printed: FloatArray, sd: FloatArray, closest: int) -> FloatArray:
     """Bootstrap over trials, which all protocols share, so that their common luck cancels."""
     rng = np.random.default_rng(SEED)
@@ -89,10 +95,11 @@ def _excess_error(aucs: FloatArray, printed: FloatArray, sd: FloatArray, closest
     excess = []
     for _ in range(RESAMPLES):
         chosen = rng.integers(trials, size=trials)
-        z2 = ((np.nanmean(aucs[..., chosen], axis=-1) - printed) / sd) ** 2
+        z2 = ((_means(aucs[..., chosen]) - printed) / sd) ** 2
         distance = np.sqrt(z2.mean(axis=(1, 2)))
         excess.append(distance - distance[closest])
-    return np.asarray(np.std(excess, axis=0))
+    with np.errstate(invalid="ignore"):  # a protocol without an AUC somewhere is infinitely far: no number
+        return np.asarray(np.std(excess, axis=0))
 
 
 def marginals(fits: Sequence[Fit]) -> list[dict[str, Any]]:

@@ -122,7 +122,9 @@ def table2_rows(records: Sequence[Record], sets: Sequence[str]) -> list[dict[str
         everything = np.concatenate([table(records, name)[key] for name in sets])
         average = Summary(float(np.mean(means)), summarize(everything).sd, summarize(everything).n)
         rows.append(_row("Average", key, average, bold=False))
-    best = max((row for row in rows if row["set"] == "Average"), key=lambda row: float(row["mean"]))
+    best = max(
+        (row for row in rows if row["set"] == "Average"), key=lambda row: np.nan_to_num(row["mean"], nan=-1.0)
+    )
     best["bold"] = True
     return rows
 
@@ -190,6 +192,8 @@ def _closeness(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(row: Mapping[str, Any]) -> str:
+    if not row["trials"]:
+        return "failed"
     text = f"{row['mean']:.3f} ({row['sd']:.3f})"
     return f"**{text}**" if row["bold"] else text
 
