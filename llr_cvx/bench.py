@@ -26,6 +26,7 @@ import cvxpy as cp
 import numpy as np
 
 from llr_cvx._resources import blas_threads, peak_memory
+from llr_cvx.certificate import shown_gap
 from llr_cvx.certify import certify
 from llr_cvx.datasets import synthetic_of_size
 from llr_cvx.exact import formulate, solve_exact
@@ -233,7 +234,7 @@ def attempts(
         done.append(
             attempt(own, solver, f"{tolerance:.0e}", target, options(tolerance) | limits[solver], rules.clock)
         )
-        tell(f"{solver}: gap {done[-1].reached:.1e} proved after {done[-1].seconds:.2f} s")
+        tell(f"{solver}: gap {shown_gap(done[-1].reached, '.1e')} proved after {done[-1].seconds:.2f} s")
         if done[-1].reached <= target or not done[-1].solved:
             break
     return compile_seconds, done

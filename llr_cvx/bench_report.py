@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from llr_cvx.bench import Record
+from llr_cvx.certificate import shown_gap
 
 GIB = 2.0**30
 
@@ -74,12 +75,12 @@ def promises(records: list[Record]) -> list[Promise]:
         found += _promise(claim, of, base, at_most=0.5)
     for r in select(records, part="coupled", N=5_000, d=20, lambda1=1.0):
         claim = f"lambda1 = 1, N = 5,000: certified to {r.gap:.0e}, over half the edges fused"
-        measured = f"{r.reached:.1e}, {r.fused_share:.1%}"
+        measured = f"{shown_gap(r.reached, '.1e')}, {r.fused_share:.1%}"
         found.append(Promise(claim, measured, r.certified and r.fused_share > 0.5))
     for r in select(records, part="large", N=100_000, d=20):
         claim = f"N = 100,000, d = 20: certified to {r.gap:.0e} within 2 GiB"
         fits = None if r.peak_bytes is None else r.certified and r.peak_bytes <= 2 * GIB
-        found.append(Promise(claim, f"{r.reached:.1e}, {_memory(r)}", fits))
+        found.append(Promise(claim, f"{shown_gap(r.reached, '.1e')}, {_memory(r)}", fits))
     return found
 
 
@@ -190,7 +191,7 @@ def _single(records: list[Record]) -> list[str]:
     names = ("", "N", "d", "lambda1", "lambda2", "gap", "seconds", "proved", "fused", "peak memory")
     lines = ["IRLS, single instances", layout.format(*names)]
     for r in records:
-        numbers = (_seconds([r]), f"{r.reached:.1e}", f"{r.fused_share:.1%}", _memory(r))
+        numbers = (_seconds([r]), f"{shown_gap(r.reached, '.1e')}", f"{r.fused_share:.1%}", _memory(r))
         cells = (r.part, f"{r.N:,}", r.d, f"{r.lambda1:g}", f"{r.lambda2:g}", f"{r.gap:.0e}", *numbers)
         lines.append(layout.format(*cells))
     return lines

@@ -18,6 +18,7 @@ from llr_cvx import bench_report as report
 from llr_cvx._extras import pip_install
 from llr_cvx._resources import blas_threads
 from llr_cvx.bench import Record, Rules
+from llr_cvx.certificate import shown_gap
 
 #: What --quick leaves out: conic solvers above this d, and sizes above this N.
 QUICK_D, QUICK_N = 10, 4_000
@@ -177,7 +178,7 @@ def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> l
         tell(f"IRLS to {gap:.0e}, N = {N:,}, d = {d}, seed {seed} ...")
         problem = bench.instance(N, d, seed, lambda1, o["lambda2"])
         found.append(bench.measure_irls(part, problem, gap, seed, rules, progress=N >= 5_000))
-        tell(f"IRLS: gap {found[-1].reached:.1e} proved after {found[-1].seconds:.3f} s")
+        tell(f"IRLS: gap {shown_gap(found[-1].reached, '.1e')} proved after {found[-1].seconds:.3f} s")
 
     for seed in o["seeds"]:
         if "race" in parts:
