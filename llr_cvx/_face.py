@@ -22,7 +22,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import expit
 
 from llr_cvx._cg import Operator, conjugate_gradients
-from llr_cvx._system import Duals, rank_two_inverse
+from llr_cvx._system import components, rank_two_inverse
 from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
@@ -71,43 +71,15 @@ class Face:
         return B, B.T.tocsr(), weight
 
 
-def identify(problem: Problem, W: FloatArray, duals: Duals) -> Face:
-    """Read the face off primal and dual together: of each complementary pair the relatively smaller one is zero.
-
-    A coordinate is zero where |w_ik| / ||w_i||_1 < 1 - |z_ik|, an edge fused where
-    ||w_i - w_j|| / (||w_i|| + ||w_j||) < 1 - ||u_e||.
-    """
-    i, j = problem.edges.T
-    length = np.sqrt(row_dot(W, W))
-    D = problem.incidence @ W
-    slack = 1.0 - np.sqrt(row_dot(duals.u, duals.u))
-    fused = np.sqrt(row_dot(D, D)) < slack * (length[i] + length[j])
-    clusters = components(problem, fused & (problem.radii > 0))
-    N, C = problem.shape[0], int(clusters.max()) + 1
-    member = coo_array((1.0 / np.bincount(clusters)[clusters], (clusters, np.arange(N))), shape=(C, N)).tocsr()
-    w, z = member @ W, np.abs(member @ duals.z)
-    free = np.abs(w) > (1.0 - z) * np.abs(w).sum(axis=1, keepdims=True)
+def face_of(problem: Problem, W: FloatArray, fused: BoolArray) -> Face:
+    """Clusters over the edges that are marked, at their means; a coordinate is 0 where most members have 0."""
+    clusters = components(problem, fused)
+    C, N = int(clusters.max()) + 1, len(clusters)
+    mean = coo_array((1.0 / np.bincount(clusters)[clusters], (clusters, np.arange(N))), shape=(C, N)).tocsr()
+    free = np.asarray(mean @ (W != 0.0).astype(float) > 0.5)
     if problem.lambda2 == 0:
         free[:] = True  # no penalty, no kink: every coordinate is free and may change its sign
-    return Face(problem, clusters, np.where(free, w, 0.0), free)
-
-
-def released(face: Face, W: FloatArray, wrong: BoolArray) -> Face:
-    """Dissolve the clusters that are marked into single samples, each at its own row of W."""
-    loose = wrong[face.clusters]
-    C = len(face.w)
-    labels = face.clusters.copy()
-    labels[loose] = C + np.arange(np.count_nonzero(loose))
-    kept, labels = np.unique(labels, return_inverse=True)
-    rows = np.where(face.free[face.clusters[loose]], W[loose], 0.0)
-    w = np.concatenate([face.w, rows])[kept]
-    free = np.concatenate([face.free, rows != 0.0])[kept]
-    return Face(face.problem, labels.astype(np.int64), w, free)
-
-
-def components(problem: Problem, joined: BoolArray) -> IntArray:
-    """Labels of the connected components over the edges that are marked."""
-    return component_labels(problem.shape[0], problem.edges[joined])
+    return Face(problem, clusters, np.where(free, mean @ W, 0.0), free)
 
 
 def descend(face: Face, budget: int, accuracy: float) -> tuple[Face, int]:

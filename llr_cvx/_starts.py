@@ -1,4 +1,4 @@
-"""Where the fast solver begins: W, its dual unknowns, and an epsilon that fits them."""
+"""Where the fast solver begins: W, its dual unknowns, and lengths that fit them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
-from llr_cvx._system import Duals
+from llr_cvx._multipliers import Multipliers
+from llr_cvx._reweighting import Duals
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import lower_bound
 from llr_cvx.problem import Problem
@@ -17,6 +18,7 @@ from llr_cvx.solution import Solution
 
 SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
+HANDOVER, WARM_HANDOVER = 3e-3, 0.1  # relative gap at which the method of multipliers takes over, cold and warm
 
 
 class Start(NamedTuple):
@@ -25,21 +27,22 @@ class Start(NamedTuple):
     W: FloatArray
     duals: Duals
     epsilon: float
+    handover: float = HANDOVER
 
 
-def first_epsilon(problem: Problem) -> float:
-    """A tenth of the size that |w_ik| has when samples are fitted alone, so that W and epsilon scale together."""
+def typical_weight(problem: Problem) -> float:
+    """The size that |w_ik| has when samples are fitted alone: all lengths scale with it, and so with the data."""
     largest = np.abs(problem.X).max(axis=1)
     largest = largest[largest > 0]
     if not largest.size:
-        return 1.0
-    return 0.1 * float(np.median(1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)))
+        return 10.0
+    return float(np.median(1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)))
 
 
 def cold_start(problem: Problem) -> Start:
     """W = 0."""
     W = np.zeros(problem.shape)
-    return Start(W, Duals(np.zeros((len(problem.edges), W.shape[1])), W), first_epsilon(problem))
+    return Start(W, Duals(np.zeros((len(problem.edges), W.shape[1])), W), 0.1 * typical_weight(problem))
 
 
 def warm_start(problem: Problem, W: FloatArray) -> Start:
@@ -48,7 +51,7 @@ def warm_start(problem: Problem, W: FloatArray) -> Start:
     def bound(at: Smoothed) -> float:
         return lower_bound(problem, at.alpha, problem.radii[:, None] * at.d_hat, W)
 
-    first = first_epsilon(problem)
+    first = 0.1 * typical_weight(problem)
     at = max((smoothed(problem, W, first * 10.0**-k) for k in range(7)), key=bound)
     return Start(W, Duals(at.d_hat, at.w_hat), at.epsilon)
 
@@ -70,7 +73,13 @@ def start_from(problem: Problem, W0: ArrayLike | Solution) -> Start:
     z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
     objective = problem.objective(W)
     gap = objective - lower_bound(problem, alpha, problem.radii[:, None] * u, W)
-    epsilon = first_epsilon(problem)
+    epsilon = 0.1 * typical_weight(problem)
     while smoothed_objective(problem, W, epsilon) - objective > max(gap, 1e-9 * objective) / SETTLED:
         epsilon *= SHRINK
-    return Start(W, Duals(u, z), epsilon)
+    return Start(W, Duals(u, z), epsilon, WARM_HANDOVER)
+
+
+def multipliers(problem: Problem, at: Smoothed, duals: Duals, gap: float) -> Multipliers:
+    """The multipliers that belong to a point of IRLS, with lengths that grow with the relative gap there."""
+    t = min(1.0, float(np.sqrt(10.0 * gap)))
+    return Multipliers(duals.u, at.S[:, None] * duals.z, t * typical_weight(problem), t)

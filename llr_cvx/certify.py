@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
-from llr_cvx._finish import Best
+from llr_cvx._best import Best
 from llr_cvx._starts import warm_start
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import Certificate, certificate

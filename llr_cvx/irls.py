@@ -1,14 +1,13 @@
-"""The fast solver: iteratively reweighted least squares with a primal-dual Newton step and a proof.
+"""The fast solver: iteratively reweighted least squares with a primal-dual Newton step, multipliers, and a proof.
 
 Each iteration is a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are those of
-the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Four things are added.
+the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Three things are added.
 
-* The dual unknowns are updated beside W (see `llr_cvx._system`), which turns the slow tail into Newton's method.
+* The dual unknowns are updated beside W (see `llr_cvx._reweighting`).
 * epsilon shrinks when the duality gap is down to what the smoothing costs, or four steps did not get it there;
   J_epsilon(W) decreases at every step: at fixed epsilon by the line search, and with epsilon by monotonicity.
-* The few samples that still hold the gap open get Newton steps of their own (see `llr_cvx._region`).
-* Once the fused samples and the zero coordinates can be read off, Newton's method on that face
-  (see `llr_cvx._face`) finishes to rounding error.
+* Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
+  `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error.
 
 Only a certified relative gap ends it well; limits are statuses of their own.
 """
@@ -18,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,19 +25,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
-from llr_cvx._face import components
-from llr_cvx._finish import Best, finish, finish_fused
-from llr_cvx._region import refine
-from llr_cvx._starts import SETTLED, SHRINK, Start, cold_start, first_epsilon, start_from
-from llr_cvx._system import newton_step
+from llr_cvx._best import Best
+from llr_cvx._multipliers import multiply
+from llr_cvx._polish import polish
+from llr_cvx._reweighting import line_search, newton_step
+from llr_cvx._starts import SETTLED, SHRINK, Start, cold_start, multipliers, start_from
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate
 from llr_cvx.problem import Problem
-from llr_cvx.smoothing import Smoothed, row_dot, smoothed, smoothed_objective
+from llr_cvx.smoothing import smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
-FINISH_BELOW = 1e-5  # tolerances from here on make the exact finish worth its price
-FIRST_FINISH = 2e-5  # relative gap at which the exact finish is first tried
+FINISH_BELOW = 1e-8  # a tol that asks for the machine-precision finish,
+FINISH_FROM = 1e-10  # which starts from this relative gap, where the face can be read off with confidence
 
 
 class Step(NamedTuple):
@@ -137,6 +136,15 @@ def solve_irls(
     )
 
 
+class Iterate(NamedTuple):
+    """W with J(W), J_epsilon(W) and epsilon; the method of multipliers has epsilon = 0."""
+
+    W: FloatArray
+    objective: float
+    smoothed_objective: float
+    epsilon: float
+
+
 def minimise(
     problem: Problem,
     tol: float,
@@ -145,77 +153,59 @@ def minimise(
     time_limit: float = np.inf,
     listeners: list[Callable[[Step], object]] | None = None,
 ) -> Run:
-    """The loop: smooth, bound, finish if possible, shrink epsilon if allowed, step."""
+    """Iterate, record what is proved, and stop at tol or at a limit."""
     began = time.perf_counter()
-    W, duals, epsilon = start or cold_start(problem)
-    floor = 1e-16 * first_epsilon(problem)
-    at = smoothed(problem, W, epsilon)
-    best = Best(problem, W)
+    start = start or cold_start(problem)
+    best = Best(problem, start.W)
     rows: list[tuple[float, float, float, float, float]] = []
-    cg_rtol, held, spent = 1e-2, 0, 0
-    next_finish = FIRST_FINISH if tol <= FINISH_BELOW else 0.0
-    status = "iteration_limit"
-
-    def record(W: FloatArray, objective: float, value: float, epsilon: float) -> None:
+    status = ""
+    for at in iterations(problem, start, best, tol):
         seconds = time.perf_counter() - began
-        rows.append((objective, value, best.dual, epsilon, seconds))
+        rows.append((at.objective, at.smoothed_objective, best.dual, at.epsilon, seconds))
         for listener in listeners or []:
-            listener(Step(len(rows), W, objective, value, best.dual, epsilon, seconds))
+            listener(Step(len(rows), at.W, at.objective, at.smoothed_objective, best.dual, at.epsilon, seconds))
+        if len(rows) >= max_iter or seconds > time_limit:
+            status = "iteration_limit" if len(rows) >= max_iter else "time_limit"
+            break
+    if best.relative_gap <= tol:
+        status = "optimal"
+    return Run(best, status or "inaccurate", Trace(*(np.array(column) for column in zip(*rows, strict=True))))
 
-    if tol <= FINISH_BELOW and finish_fused(problem, best, tol):
-        record(best.W, best.objective, best.objective, 0.0)
-        max_iter, status = 0, "optimal"
-    for _ in range(max_iter):
-        best.primal(W, at.objective)
+
+def iterations(problem: Problem, start: Start, best: Best, tol: float) -> Iterator[Iterate]:
+    """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`."""
+    W, duals, epsilon, handover = start
+    floor = 1e-12 * epsilon
+    at = smoothed(problem, W, epsilon)
+    cg_rtol, held = 1e-2, 0
+    while True:
+        best.primal(at.W, at.objective)
         best.bound(at.alpha, problem.radii[:, None] * at.d_hat)
         best.bound(at.alpha, problem.radii[:, None] * duals.u)
-        record(W, at.objective, at.value, at.epsilon)
-        gap = best.relative_gap
-        if gap <= max(tol, next_finish) and tol <= FINISH_BELOW:
-            next_finish = 0.1 * gap
-            if finish(problem, W, duals, best, tol, budget=max(200, 3 * spent)):
-                record(best.W, best.objective, best.objective, 0.0)
-                status = "optimal"
-                break
-        if gap <= tol:
-            status = "optimal"
+        yield Iterate(at.W, at.objective, at.value, at.epsilon)
+        if best.relative_gap <= tol:
+            return
+        if best.relative_gap <= handover:
             break
-        if time.perf_counter() - began > time_limit:
-            status = "time_limit"
-            break
-
         if best.objective - best.dual <= SETTLED * (at.value - at.objective) or held > 3:
             epsilon, cg_rtol, held = epsilon * SHRINK, 1e-2, 0
             if epsilon < floor:
-                status = "inaccurate"
                 break
-            at = smoothed(problem, W, epsilon)
+            at = smoothed(problem, at.W, epsilon)
         else:
             cg_rtol, held = max(0.3 * cg_rtol, 1e-9), held + 1
-        stiff = components(problem, row_dot(at.d_hat, at.d_hat) < 0.8)
-        dW, duals, n_cg = newton_step(problem, at, duals, stiff, cg_rtol, max_cg=min(max(200, spent), 2000))
-        spent += n_cg
-        W, at = _line_search(problem, at, dW)
-        at, duals = refine(problem, at, duals, tol)
-        W = at.W
-    if status == "iteration_limit":  # the last step counts too
-        best.primal(W, at.objective)
-        best.bound(at.alpha, problem.radii[:, None] * duals.u)
-
-    return Run(best, status, Trace(*(np.array(column) for column in zip(*rows, strict=True))))
-
-
-def _line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> tuple[FloatArray, Smoothed]:
-    """The longest of 1, 1/2, ... with sufficient decrease of J_epsilon; W itself if there is none."""
-    slope = float(np.vdot(at.gradient, dW))
-    t = 1.0
-    while t > 1e-7:
-        W = at.W + t * dW
-        value = smoothed_objective(problem, W, at.epsilon)
-        if value <= at.value + 1e-4 * t * slope and value <= at.value:
-            return W, smoothed(problem, W, at.epsilon)
-        t *= 0.5
-    return at.W, at
+        dW, duals = newton_step(problem, at, duals, cg_rtol)
+        at = line_search(problem, at, dW)
+    m = multipliers(problem, at, duals, best.relative_gap)
+    finish_at = FINISH_FROM if tol <= FINISH_BELOW else 0.0
+    for point in multiply(problem, at.W, m, best, min(tol, finish_at or tol)):
+        if best.relative_gap <= finish_at:
+            polish(problem, point, best)
+            finish_at = 0.1 * best.relative_gap
+        yield Iterate(best.W, best.objective, best.objective, 0.0)
+    if best.relative_gap > tol:  # stalled: rounding, or scales that differ by many orders of magnitude
+        polish(problem, point, best)
+        yield Iterate(best.W, best.objective, best.objective, 0.0)
 
 
 def _print_step(step: Step) -> None:
