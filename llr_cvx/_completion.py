@@ -85,20 +85,24 @@ def _wanted(face: Face, v: FloatArray) -> FloatArray:
     On the support that is the mean. Off it, it is clip(v + shift) with one shift for each cluster and feature,
     found by bisection, because the mean of the clipped values grows with the shift.
     """
-    c, sizes = face.clusters, face.sizes[:, None]
-    mean = (face.membership @ v) / sizes
-    level = (2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1))[:, None]
+    big = np.flatnonzero(face.sizes > 1)
+    rows = np.flatnonzero(face.sizes[face.clusters] > 1)
+    average = face.membership[big][:, rows] * (1.0 / face.sizes[big])[:, None]
+    c = np.searchsorted(big, face.clusters[rows])
+    inner, support = v[rows], (face.w[big] != 0.0)[c]
+    mean = average @ inner
+    level = (2.0 * face.problem.lambda2 * np.abs(face.w[big]).sum(axis=1))[:, None]
     bound, goal = level[c], np.clip(mean, -level, level)
-    clipped = np.clip(v, -bound, bound)
-    if not np.any(clipped != v):
-        return np.asarray(np.where((face.w != 0.0)[c], mean[c], v))
-    high = np.full_like(mean, np.abs(v).max() + level.max())
-    low = -high
-    for _ in range(60):
-        shift = 0.5 * (low + high)
-        clipped = np.clip(v + shift[c], -bound, bound)
-        below = (face.membership @ clipped) / sizes < goal
-        low, high = np.where(below, shift, low), np.where(below, high, shift)
-    return np.asarray(
-        np.where((face.w != 0.0)[c], mean[c], clipped + (mean - (face.membership @ clipped) / sizes)[c])
-    )
+    off_support = np.clip(inner, -bound, bound)
+    if np.any(off_support != inner):
+        high = np.full_like(mean, np.abs(inner).max() + level.max())
+        low = -high
+        for _ in range(60):
+            shift = 0.5 * (low + high)
+            off_support = np.clip(inner + shift[c], -bound, bound)
+            below = average @ off_support < goal
+            low, high = np.where(below, shift, low), np.where(below, high, shift)
+        off_support = off_support + (mean - average @ off_support)[c]
+    wanted = v.copy()
+    wanted[rows] = np.where(support, mean[c], off_support)
+    return wanted

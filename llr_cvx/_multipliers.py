@@ -83,14 +83,16 @@ class Lagrangian:
 def evaluate(problem: Problem, W: FloatArray, m: Multipliers) -> Lagrangian:
     """L(W) and everything that comes with it."""
     two_lambda2 = 2.0 * problem.lambda2
-    d = problem.incidence @ W
-    q = d + m.tau * m.u
+    q = problem.incidence @ W
+    lengths = np.sqrt(row_dot(q, q))
+    q += m.tau * m.u
     norms = np.sqrt(row_dot(q, q))
     fused, reach = norms <= m.tau, np.maximum(norms, m.tau)
     huber = np.where(fused, norms**2 / (2.0 * m.tau), norms - 0.5 * m.tau)
     p = W + m.t * m.zeta
     w = shrunk(p, m.t)
-    u, zeta = q / reach[:, None], (p - w) / m.t
+    q /= reach[:, None]
+    u, zeta = q, (p - w) / m.t
     l1, l1_sparse = np.abs(W).sum(axis=1), np.abs(w).sum(axis=1)
     envelopes = 0.5 * float(l1_sparse @ l1_sparse + m.t * np.vdot(zeta, zeta))
     margins = problem.y * row_dot(problem.X, W)
@@ -116,7 +118,7 @@ def evaluate(problem: Problem, W: FloatArray, m: Multipliers) -> Lagrangian:
         fused=fused,
         sparse=w if problem.lambda2 > 0 else W,
         alpha=alpha,
-        objective=logistic + float(problem.radii @ np.sqrt(row_dot(d, d))) + problem.lambda2 * float(l1 @ l1),
+        objective=logistic + float(problem.radii @ lengths) + problem.lambda2 * float(l1 @ l1),
         dual=float(entropy(alpha).sum()) - penalty,
         error=float(weight @ np.abs(v).max(axis=1)),
     )

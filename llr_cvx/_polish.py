@@ -8,13 +8,13 @@ from llr_cvx._face import descend, face_of
 from llr_cvx._multipliers import Lagrangian
 from llr_cvx.problem import Problem
 
-BUDGET = 1000  # conjugate gradient iterations: on the right face the systems are easy
+BUDGET = 300  # conjugate gradient iterations: on the right face the systems are easy
 
 
 def polish(problem: Problem, at: Lagrangian, best: Best) -> None:
     """Keep the minimiser on the face if it proves to be better: then W is exact there."""
-    face, _ = descend(face_of(problem, at.sparse, at.fused), BUDGET, accuracy=1e-14)
+    face, _ = descend(face_of(problem, at.sparse, at.fused), BUDGET, accuracy=1e-13)
     W, objective = face.W, problem.objective(face.W)
-    alpha, U = complete_dual(face, problem.radii[:, None] * at.u, target=objective * (1.0 - 1e-14))
+    alpha, U = complete_dual(face, problem.radii[:, None] * at.u, target=objective * (1.0 - 1e-13))
     best.bound(alpha, U)
     best.primal(W, objective)

@@ -47,8 +47,10 @@ def newton_step(
     )
     nearly_fused = components(problem, row_dot(d_hat, d_hat) < 0.8)
     dW, _ = solve_system(problem, H, -at.gradient, nearly_fused, rtol, max_cg)
-    dD = problem.incidence @ dW
-    u_new = d_hat + (dD - u * row_dot(d_hat, dD)[:, None]) / at.a[:, None]
+    u_new = problem.incidence @ dW
+    u_new -= u * row_dot(d_hat, u_new)[:, None]
+    u_new /= at.a[:, None]
+    u_new += d_hat
     u_new /= np.maximum(1.0, np.sqrt(row_dot(u_new, u_new)))[:, None]
     z_new = np.clip(w_hat + dW * (1.0 - z * w_hat) / at.b, -1.0, 1.0)
     return dW, Duals(u_new, z_new)

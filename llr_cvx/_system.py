@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from llr_cvx._cg import Operator, conjugate_gradients
 from llr_cvx._validation import FloatArray, IntArray
@@ -17,9 +13,7 @@ from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import row_dot
 
-BLOCK = 32_768  # numbers of an edge array that are worked on at a time
 SMALLEST = 8  # members of a cluster that is worth a block of its own in the preconditioner
-THREADED = 400_000  # numbers in an edge array from which two threads are worth their price
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,61 +37,28 @@ def solve_system(
 ) -> tuple[FloatArray, int]:
     """H^-1 rhs by conjugate gradients, and the iterations spent."""
     B, BT, X = problem.incidence, problem.incidence_T, problem.X
-    half_c, column_c = 0.5 * H.c, H.c[:, None]
-    rows = max(1, BLOCK // X.shape[1])
-    edge_parts, sample_parts = halves(B, X.shape[1]), halves(BT, X.shape[1])
+    c, half_c = H.c[:, None], 0.5 * H.c
 
     def apply(P: FloatArray) -> FloatArray:
-        flow, out = np.empty_like(H.d), np.empty_like(P)
-
-        def through_edges(part: slice, B_part: csr_array) -> None:
-            flow[part] = B_part @ P
-            for start in range(part.start, part.stop, rows):  # blocks that stay in the processor's cache
-                k = slice(start, min(start + rows, part.stop))
-                if H.u is H.d:
-                    flow[k] -= H.d[k] * row_dot(H.d[k], flow[k])[:, None]
-                    flow[k] *= column_c[k]
-                else:
-                    along_d, along_u = half_c[k] * row_dot(H.d[k], flow[k]), half_c[k] * row_dot(H.u[k], flow[k])
-                    flow[k] *= column_c[k]
-                    flow[k] -= H.u[k] * along_d[:, None]
-                    flow[k] -= H.d[k] * along_u[:, None]
-
-        def into_samples(part: slice, BT_part: csr_array) -> None:
-            out[part] = BT_part @ flow
-            out[part] += H.Q[part] * P[part]
-            out[part] += X[part] * (H.s[part] * row_dot(X[part], P[part]))[:, None]
-            out[part] += H.sigma[part] * row_dot(H.sigma[part], P[part])[:, None]
-
-        in_parallel(through_edges, edge_parts)
-        in_parallel(into_samples, sample_parts)
+        flow = B @ P
+        if H.u is H.d:
+            flow -= H.d * row_dot(H.d, flow)[:, None]
+            flow *= c
+        else:
+            along_d, along_u = half_c * row_dot(H.d, flow), half_c * row_dot(H.u, flow)
+            flow *= c
+            flow -= H.u * along_d[:, None]
+            flow -= H.d * along_u[:, None]
+        out = np.asarray(BT @ flow)
+        out += H.Q * P
+        out += X * (H.s * row_dot(X, P))[:, None]
+        out += H.sigma * row_dot(H.sigma, P)[:, None]
         return out
 
     x = np.sqrt(H.s)[:, None] * X
     smoother = rank_two_inverse(H.Q + problem.degrees(H.c)[:, None], x, H.sigma)
     precondition = with_coarse_correction(problem, smoother, H, x, clusters)
     return conjugate_gradients(apply, precondition, rhs, rtol, max_cg)
-
-
-def halves(A: csr_array, d: int) -> list[tuple[slice, csr_array]]:
-    """All rows of A, or the two halves of them where A has many rows of d numbers to work on."""
-    n = A.shape[0]
-    if n * d < THREADED:
-        return [(slice(0, n), A)]
-    return [(half, A[half]) for half in (slice(0, n // 2), slice(n // 2, n))]
-
-
-def in_parallel(work: Callable[[slice, csr_array], None], pieces: list[tuple[slice, csr_array]]) -> None:
-    """Run `work` on every piece; more than one piece means one thread each."""
-    if len(pieces) == 1:
-        work(*pieces[0])
-    else:
-        list(_pool().map(lambda piece: work(*piece), pieces))
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2, thread_name_prefix="llr_cvx")
 
 
 def components(problem: Problem, joined: NDArray[np.bool_]) -> IntArray:

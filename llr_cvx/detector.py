@@ -118,7 +118,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         contamination: float | None = None,
         fit_intercept: bool = False,
         solver: Literal["irls", "exact"] = "irls",
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         max_iter: int = 300,
         verbose: bool = False,
     ) -> None:

@@ -36,8 +36,8 @@ from llr_cvx.problem import Problem
 from llr_cvx.smoothing import smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
-FINISH_BELOW = 1e-8  # a tol that asks for the machine-precision finish,
-FINISH_FROM = 1e-10  # which starts from this relative gap, where the face can be read off with confidence
+FINISH_BELOW = 1e-9  # a tol that asks for the machine-precision finish,
+FINISH_FROM = 1e-9  # which starts from this relative gap, where the face can be read off with confidence
 
 
 class Step(NamedTuple):
@@ -177,7 +177,7 @@ def iterations(problem: Problem, start: Start, best: Best, tol: float) -> Iterat
     W, duals, epsilon, handover = start
     floor = 1e-12 * epsilon
     at = smoothed(problem, W, epsilon)
-    cg_rtol, held = 1e-2, 0
+    cg_rtol, loose, held = 3e-2, 3e-2, 0
     while True:
         best.primal(at.W, at.objective)
         best.bound(at.alpha, problem.radii[:, None] * at.d_hat)
@@ -187,8 +187,10 @@ def iterations(problem: Problem, start: Start, best: Best, tol: float) -> Iterat
             return
         if best.relative_gap <= handover:
             break
-        if best.objective - best.dual <= SETTLED * (at.value - at.objective) or held > 3:
-            epsilon, cg_rtol, held = epsilon * SHRINK, 1e-2, 0
+        settled = best.objective - best.dual <= SETTLED * (at.value - at.objective)
+        if settled or held > 3:
+            loose = loose if settled else 0.3 * loose  # systems that are hard are solved more accurately
+            epsilon, cg_rtol, held = epsilon * SHRINK, loose, 0
             if epsilon < floor:
                 break
             at = smoothed(problem, at.W, epsilon)

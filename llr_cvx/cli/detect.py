@@ -88,7 +88,7 @@ OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
     show_default=True,
     help="The fast solver, or the same model through CVXPY.",
 )
-@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative duality gap to prove.")
+@click.option("--tol", type=opt.POSITIVE, default=1e-8, show_default=True, help="Relative duality gap to prove.")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
 @click.option("--out", metavar="FILE", help="Write the scores of all test rows as CSV.")
 @click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
