@@ -77,8 +77,8 @@ def solve_irls(
     ----------
     problem : Problem
     tol : float
-        Relative duality gap to prove; 1e-12 is within reach. W is then exactly sparse and exactly fused
-        (`Solution.support`, `Solution.clusters`) whenever the final Newton phase succeeds, as for small tol.
+        Relative duality gap to prove; 1e-12 is within reach. Below 3e-3 zeros of W and equal rows are exact
+        (`Solution.support`, `Solution.clusters`): those of a W this good, and from 1e-9 on those of the optimum.
     W0 : array-like of shape (N, d) or Solution, optional
         Where to start. A `Solution` for nearby lambdas is better than its W alone: its dual point is used too.
     max_iter : int

@@ -1,0 +1,90 @@
+"""The method of multipliers: formulas against finite differences and brute force, and what each step proves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import random_problem
+from scipy.optimize import minimize
+
+from llr_cvx import _multipliers as mm
+from llr_cvx._best import Best
+from llr_cvx._starts import cold_start, multipliers, typical_weight
+from llr_cvx._system import solve_system
+from llr_cvx.certificate import dual_objective
+from llr_cvx.exact import solve_exact
+from llr_cvx.problem import Problem
+from llr_cvx.smoothing import smoothed
+
+
+def point(problem: Problem, seed: int = 0) -> tuple[np.ndarray, mm.Multipliers]:
+    """A W and multipliers in general position."""
+    rng = np.random.default_rng(seed)
+    u = rng.standard_normal((len(problem.edges), problem.shape[1]))
+    u /= 1.2 * np.linalg.norm(u, axis=1).max()
+    length = typical_weight(problem)
+    zeta = length * rng.standard_normal(problem.shape)
+    return length * rng.standard_normal(problem.shape), mm.Multipliers(u, zeta, 0.3 * length, 0.3)
+
+
+@pytest.mark.parametrize("lambda2", [0.0, 0.5])
+def test_the_gradient_is_the_derivative(lambda2: float) -> None:
+    p = random_problem(0, lambda1=0.2, lambda2=lambda2)
+    W, m = point(p)
+    direction = np.random.default_rng(1).standard_normal(p.shape)
+    h = 1e-6 * typical_weight(p)
+    up, down = (mm.evaluate(p, W + s * h * direction, m).value for s in (1.0, -1.0))
+    assert np.vdot(mm.evaluate(p, W, m).gradient, direction) == pytest.approx((up - down) / (2 * h), rel=1e-6)
+
+
+def test_the_curvature_is_the_derivative_of_the_gradient() -> None:
+    p = random_problem(0, lambda1=0.2, lambda2=0.5)
+    W, m = point(p)
+    at = mm.evaluate(p, W, m)
+    direction = np.random.default_rng(2).standard_normal(p.shape)
+    h = 1e-7 * typical_weight(p)
+    up, down = (mm.evaluate(p, W + s * h * direction, m).gradient for s in (1.0, -1.0))
+    image = (up - down) / (2 * h)
+    # Solving the system with the image gives the direction back; the damping is taken out, it is not part of L.
+    H = mm.curvature(p, at, m.tau, m.t)
+    H.Q[:] -= (
+        mm.DAMPING
+        * (np.abs(at.gradient).max(axis=1) / np.maximum(m.t * np.abs(at.zeta).max(axis=1), m.tau))[:, None]
+    )
+    back, _ = solve_system(p, H, image, np.arange(p.shape[0]), 1e-10, 5000)
+    np.testing.assert_allclose(np.vdot(back, image), np.vdot(direction, image), rtol=1e-5)
+
+
+@pytest.mark.parametrize("t", [1e-3, 0.1, 1.0, 30.0])
+def test_shrinking_solves_its_problem(t: float) -> None:
+    p = np.random.default_rng(3).standard_normal((6, 4))
+    p[0] = 0.0
+    p[1, 1:] = 0.0
+    for row, w in zip(p, mm.shrunk(p, t), strict=True):
+        # w = a - b with a, b >= 0 makes the problem smooth
+        answer = minimize(
+            lambda ab, row=row: 0.5 * ab.sum() ** 2 + ((ab[:4] - ab[4:] - row) ** 2).sum() / (2 * t),
+            np.full(8, 0.1),
+            bounds=[(0, None)] * 8,
+            options={"ftol": 1e-15, "gtol": 1e-12, "maxiter": 10_000},
+        )
+        value = 0.5 * np.abs(w).sum() ** 2 + ((w - row) ** 2).sum() / (2 * t)
+        assert value <= answer.fun * (1 + 1e-9) + 1e-12
+
+
+def test_every_step_proves_a_bound_and_ends_at_the_optimum() -> None:
+    p = random_problem(0, lambda1=0.3, lambda2=0.5)
+    start = cold_start(p)
+    at = smoothed(p, start.W, start.epsilon)
+    best = Best(p, start.W)
+    best.primal(start.W, at.objective)
+    gaps = []
+    for point_ in mm.multiply(p, start.W, multipliers(p, at, start.duals, 0.5), best, 1e-9):
+        assert np.linalg.norm(point_.u, axis=1).max() <= 1 + 1e-15
+        assert point_.dual == pytest.approx(dual_objective(p, point_.alpha, p.radii[:, None] * point_.u), rel=1e-12)
+        gaps.append(best.relative_gap)
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] <= 1e-9
+    exact = solve_exact(p)
+    assert best.objective <= exact.objective * (1 + 1e-8)
+    assert best.dual <= exact.objective * (1 + 1e-12)
