@@ -82,11 +82,10 @@ def face_of(problem: Problem, W: FloatArray, fused: BoolArray) -> Face:
     return Face(problem, clusters, np.where(free, mean @ W, 0.0), free)
 
 
-def descend(face: Face, budget: int, accuracy: float) -> tuple[Face, int]:
+def descend(face: Face, budget: int, accuracy: float) -> Face:
     """Newton's method from the face's own point to a relative gradient of `accuracy`; the face is corrected too.
 
-    `budget` limits the conjugate gradient iterations in all, and what is left of it is returned: on the right face
-    the systems are easy, on a wrong one they are not, and it is better to go back to the smoothed iteration.
+    `budget` limits the conjugate gradient iterations in all: on the right face the systems are easy.
     """
     best, stalls = face.problem.objective(face.W), 0
     rtol = 1e-2
@@ -106,7 +105,7 @@ def descend(face: Face, budget: int, accuracy: float) -> tuple[Face, int]:
         rtol = 1e-4 if same else 1e-2  # full accuracy pays only once the face has settled
         stalls = stalls + 1 if value >= best * (1.0 - 1e-15) else 0
         best = min(best, value)
-    return _swept(face), budget
+    return _swept(face)
 
 
 def _swept(face: Face) -> Face:

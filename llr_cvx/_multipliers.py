@@ -21,6 +21,7 @@ convex clustering, which has the same penalty on edges.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -46,7 +47,7 @@ CG_RTOL, MAX_CG = 0.1, 1000
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """u_e in the unit ball and zeta_i, a subgradient of ||w_i||_1^2 / 2; tau and t are their lengths."""
+    """u_e and zeta_i with their lengths tau and t; after overshooting u_e may be a little outside its ball."""
 
     u: FloatArray
     zeta: FloatArray
@@ -67,6 +68,7 @@ class Lagrangian:
     """L at one W, its gradient and the next multipliers; J(W) and the dual value D that these prove."""
 
     W: FloatArray
+    d: FloatArray  # w_i - w_j for each edge, updated by differences: on fused edges W itself has only rounding left
     value: float
     gradient: FloatArray
     u: FloatArray
@@ -80,12 +82,11 @@ class Lagrangian:
     error: float  # what D loses because the gradient is not 0
 
 
-def evaluate(problem: Problem, W: FloatArray, m: Multipliers) -> Lagrangian:
-    """L(W) and everything that comes with it."""
+def evaluate(problem: Problem, W: FloatArray, d: FloatArray, m: Multipliers) -> Lagrangian:
+    """L(W) and everything that comes with it, given also d_e = w_i - w_j."""
     two_lambda2 = 2.0 * problem.lambda2
-    q = problem.incidence @ W
-    lengths = np.sqrt(row_dot(q, q))
-    q += m.tau * m.u
+    q = m.tau * m.u
+    q += d
     norms = np.sqrt(row_dot(q, q))
     fused, reach = norms <= m.tau, np.maximum(norms, m.tau)
     huber = np.where(fused, norms**2 / (2.0 * m.tau), norms - 0.5 * m.tau)
@@ -110,6 +111,7 @@ def evaluate(problem: Problem, W: FloatArray, m: Multipliers) -> Lagrangian:
     v += two_lambda2 * zeta
     return Lagrangian(
         W=W,
+        d=d,
         value=logistic + float(problem.radii @ huber) + two_lambda2 * envelopes,
         gradient=v,
         u=u,
@@ -118,7 +120,7 @@ def evaluate(problem: Problem, W: FloatArray, m: Multipliers) -> Lagrangian:
         fused=fused,
         sparse=w if problem.lambda2 > 0 else W,
         alpha=alpha,
-        objective=logistic + float(problem.radii @ lengths) + problem.lambda2 * float(l1 @ l1),
+        objective=logistic + float(problem.radii @ np.sqrt(row_dot(d, d))) + problem.lambda2 * float(l1 @ l1),
         dual=float(entropy(alpha).sum()) - penalty,
         error=float(weight @ np.abs(v).max(axis=1)),
     )
@@ -137,8 +139,8 @@ def shrunk(p: FloatArray, t: float) -> FloatArray:
 def curvature(problem: Problem, at: Lagrangian, tau: float, t: float) -> Curvature:
     """A generalised Hessian of L: fused edges pull with I / tau, others along their tangent with I / ||q_e||.
 
-    Where L is linear in some direction, damping that vanishes with the gradient keeps the step within t zeta_i,
-    which is how far the kinks are.
+    Where L is linear in some direction, damping that vanishes with the gradient keeps the step within a few dozen
+    times t zeta_i, which is how far the kinks are.
     """
     two_lambda2 = 2.0 * problem.lambda2
     on = at.sparse != 0.0
@@ -161,32 +163,38 @@ def newton(problem: Problem, at: Lagrangian, m: Multipliers, rtol: float) -> Lag
     many = np.count_nonzero(at.fused) > len(at.W) // 2
     clusters = components(problem, at.fused) if many else np.arange(len(at.W))
     step, _ = solve_system(problem, curvature(problem, at, m.tau, m.t), -at.gradient, clusters, rtol, MAX_CG)
+    d_step = problem.incidence @ step
     slope = float(np.vdot(at.gradient, step))
     size = 1.0
     while size > 1e-6:
-        trial = evaluate(problem, at.W + size * step, m)
+        trial = evaluate(problem, at.W + size * step, at.d + size * d_step, m)
         if trial.value <= at.value + 1e-4 * size * slope + 1e-13 * abs(at.value):
             return trial
         size *= 0.5
     return at
 
 
-def multiply(problem: Problem, W: FloatArray, m: Multipliers, best: Best, tol: float) -> Iterator[Lagrangian]:
+def multiply(
+    problem: Problem, W: FloatArray, m: Multipliers, best: Best, tol: float, deadline: float = np.inf
+) -> Iterator[Lagrangian]:
     """Minimise L, keep what is better in `best`, update the multipliers; until tol is proved or it stalls."""
     stalls, floor = 0, 1e-15 * m.tau
+    d = problem.incidence @ W
     while stalls < STALLS and m.tau > floor and best.relative_gap > tol:
         before = best.relative_gap
-        at = evaluate(problem, W, m)
+        at = evaluate(problem, W, d, m)
         for _ in range(STEPS):
             gap = min(at.objective, best.objective) - max(at.dual, best.dual)
             settled = at.error <= SETTLED_AT * gap or gap <= 0.5 * tol * best.objective
-            if settled:
+            if settled or time.perf_counter() > deadline:
                 break
             at = newton(problem, at, m, CG_RTOL * 0.1**stalls)
         exact = face_of(problem, at.sparse, at.fused).W
         best.primal(exact, problem.objective(exact))
         best.bound(at.alpha, problem.radii[:, None] * at.u)
         yield at
-        W = exact
-        m = m.moved(at.u, at.zeta, SHRINK_TAU) if settled else Multipliers(at.u, at.zeta, m.tau, m.t)
+        if settled:
+            W, d, m = exact, problem.incidence @ exact, m.moved(at.u, at.zeta, SHRINK_TAU)
+        else:
+            W, d, m = at.W, at.d, Multipliers(at.u, at.zeta, m.tau, m.t)
         stalls = 0 if best.relative_gap < 0.9 * before else stalls + 1

@@ -66,7 +66,7 @@ def start_from(problem: Problem, W0: ArrayLike | Solution) -> Start:
     U, radii = W0.certificate.U, W0.problem.radii
     if U.shape != (len(problem.edges), problem.shape[1]):
         raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
-    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 0)[:, None]
+    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 1e-300)[:, None]
     alpha = problem.alpha(W)
     v = problem.dual_vectors(alpha, problem.radii[:, None] * u)
     largest = np.abs(v).max(axis=1, keepdims=True)
@@ -81,5 +81,5 @@ def start_from(problem: Problem, W0: ArrayLike | Solution) -> Start:
 
 def multipliers(problem: Problem, at: Smoothed, duals: Duals, gap: float) -> Multipliers:
     """The multipliers that belong to a point of IRLS, with lengths that grow with the relative gap there."""
-    t = min(1.0, float(np.sqrt(10.0 * gap)))
+    t = float(np.clip(np.sqrt(10.0 * gap), 1e-2, 1.0))
     return Multipliers(duals.u, at.S[:, None] * duals.z, t * typical_weight(problem), t)

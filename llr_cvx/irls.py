@@ -1,13 +1,14 @@
 """The fast solver: iteratively reweighted least squares with a primal-dual Newton step, multipliers, and a proof.
 
-Each iteration is a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are those of
-the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients. Three things are added.
+Each iteration is at first a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are
+those of the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients.
 
 * The dual unknowns are updated beside W (see `llr_cvx._reweighting`).
-* epsilon shrinks when the duality gap is down to what the smoothing costs, or four steps did not get it there;
+* epsilon shrinks when the duality gap is down to what the smoothing costs, or five steps did not get it there;
   J_epsilon(W) decreases at every step: at fixed epsilon by the line search, and with epsilon by monotonicity.
 * Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
-  `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error.
+  `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error. An
+  iteration is then one update of the multipliers, and the trace holds the best J so far, with epsilon = 0.
 
 Only a certified relative gap ends it well; limits are statuses of their own.
 """
@@ -36,8 +37,7 @@ from llr_cvx.problem import Problem
 from llr_cvx.smoothing import smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
-FINISH_BELOW = 1e-9  # a tol that asks for the machine-precision finish,
-FINISH_FROM = 1e-9  # which starts from this relative gap, where the face can be read off with confidence
+FINISH = 1e-9  # a tol from here on asks for the machine-precision finish, which starts at this relative gap
 
 
 class Step(NamedTuple):
@@ -159,11 +159,21 @@ def minimise(
     best = Best(problem, start.W)
     rows: list[tuple[float, float, float, float, float]] = []
     status = ""
-    for at in iterations(problem, start, best, tol):
+    for at in iterations(problem, start, best, tol, began + time_limit):
         seconds = time.perf_counter() - began
         rows.append((at.objective, at.smoothed_objective, best.dual, at.epsilon, seconds))
         for listener in listeners or []:
-            listener(Step(len(rows), at.W, at.objective, at.smoothed_objective, best.dual, at.epsilon, seconds))
+            listener(
+                Step(
+                    len(rows),
+                    check.read_only(at.W),
+                    at.objective,
+                    at.smoothed_objective,
+                    best.dual,
+                    at.epsilon,
+                    seconds,
+                )
+            )
         if len(rows) >= max_iter or seconds > time_limit:
             status = "iteration_limit" if len(rows) >= max_iter else "time_limit"
             break
@@ -172,10 +182,12 @@ def minimise(
     return Run(best, status or "inaccurate", Trace(*(np.array(column) for column in zip(*rows, strict=True))))
 
 
-def iterations(problem: Problem, start: Start, best: Best, tol: float) -> Iterator[Iterate]:
+def iterations(
+    problem: Problem, start: Start, best: Best, tol: float, deadline: float = np.inf
+) -> Iterator[Iterate]:
     """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`."""
     W, duals, epsilon, handover = start
-    floor = 1e-12 * epsilon
+    floor = 1e-5 * epsilon
     at = smoothed(problem, W, epsilon)
     cg_rtol, loose, held = 3e-2, 3e-2, 0
     while True:
@@ -199,8 +211,8 @@ def iterations(problem: Problem, start: Start, best: Best, tol: float) -> Iterat
         dW, duals = newton_step(problem, at, duals, cg_rtol)
         at = line_search(problem, at, dW)
     m = multipliers(problem, at, duals, best.relative_gap)
-    finish_at = FINISH_FROM if tol <= FINISH_BELOW else 0.0
-    for point in multiply(problem, at.W, m, best, min(tol, finish_at or tol)):
+    finish_at = FINISH if tol <= FINISH else 0.0
+    for point in multiply(problem, at.W, m, best, tol, deadline):
         if best.relative_gap <= finish_at:
             polish(problem, point, best)
             finish_at = 0.1 * best.relative_gap

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from builders import random_problem
 from scipy.optimize import minimize
 
+import llr_cvx as llr
 from llr_cvx import _multipliers as mm
 from llr_cvx._best import Best
 from llr_cvx._starts import cold_start, multipliers, typical_weight
@@ -15,6 +18,7 @@ from llr_cvx.certificate import dual_objective
 from llr_cvx.exact import solve_exact
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import smoothed
+from llr_cvx.solution import ConvergenceWarning
 
 
 def point(problem: Problem, seed: int = 0) -> tuple[np.ndarray, mm.Multipliers]:
@@ -27,23 +31,27 @@ def point(problem: Problem, seed: int = 0) -> tuple[np.ndarray, mm.Multipliers]:
     return length * rng.standard_normal(problem.shape), mm.Multipliers(u, zeta, 0.3 * length, 0.3)
 
 
+def evaluate(problem: Problem, W: np.ndarray, m: mm.Multipliers) -> mm.Lagrangian:
+    return mm.evaluate(problem, W, problem.incidence @ W, m)
+
+
 @pytest.mark.parametrize("lambda2", [0.0, 0.5])
 def test_the_gradient_is_the_derivative(lambda2: float) -> None:
     p = random_problem(0, lambda1=0.2, lambda2=lambda2)
     W, m = point(p)
     direction = np.random.default_rng(1).standard_normal(p.shape)
     h = 1e-6 * typical_weight(p)
-    up, down = (mm.evaluate(p, W + s * h * direction, m).value for s in (1.0, -1.0))
-    assert np.vdot(mm.evaluate(p, W, m).gradient, direction) == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    up, down = (evaluate(p, W + s * h * direction, m).value for s in (1.0, -1.0))
+    assert np.vdot(evaluate(p, W, m).gradient, direction) == pytest.approx((up - down) / (2 * h), rel=1e-6)
 
 
 def test_the_curvature_is_the_derivative_of_the_gradient() -> None:
     p = random_problem(0, lambda1=0.2, lambda2=0.5)
     W, m = point(p)
-    at = mm.evaluate(p, W, m)
+    at = evaluate(p, W, m)
     direction = np.random.default_rng(2).standard_normal(p.shape)
     h = 1e-7 * typical_weight(p)
-    up, down = (mm.evaluate(p, W + s * h * direction, m).gradient for s in (1.0, -1.0))
+    up, down = (evaluate(p, W + s * h * direction, m).gradient for s in (1.0, -1.0))
     image = (up - down) / (2 * h)
     # Solving the system with the image gives the direction back; the damping is taken out, it is not part of L.
     H = mm.curvature(p, at, m.tau, m.t)
@@ -88,3 +96,55 @@ def test_every_step_proves_a_bound_and_ends_at_the_optimum() -> None:
     exact = solve_exact(p)
     assert best.objective <= exact.objective * (1 + 1e-8)
     assert best.dual <= exact.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("fault", [-1.0, 30.0])
+def test_a_broken_newton_step_is_not_taken(fault: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L never rises, whatever the linear system gives; and nothing is claimed that is not proved."""
+    p = random_problem(0, lambda1=0.3, lambda2=0.5)
+    values: list[float] = []
+
+    def broken(*arguments):  # type: ignore[no-untyped-def]
+        step, n_cg = solve_system(*arguments)
+        return fault * step, n_cg
+
+    def watched(problem, at, m, rtol):  # type: ignore[no-untyped-def]
+        after = newton(problem, at, m, rtol)
+        values.append(after.value - at.value)
+        return after
+
+    newton = mm.newton
+    monkeypatch.setattr(mm, "newton", watched)
+    llr.solve_irls(p, tol=1e-7)
+    assert max(values) < 0
+    values.clear()
+    monkeypatch.setattr(mm, "solve_system", broken)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        s = llr.solve_irls(p, tol=1e-7)
+    assert (s.status == "optimal") == s.certificate.proves(1e-7)
+    assert max(values) <= 1e-12 * s.objective
+    assert len(values) > 15  # what it costs: no step of the right length is left
+
+
+def test_weights_that_nearly_vanish_do_not_break_a_path() -> None:
+    """lambda1 omega of 1e-310 has no finite inverse."""
+    p = random_problem(0)
+    weights = p.weights.copy()
+    weights[:3] = 1e-310
+    tiny = Problem(p.X, p.y, p.edges, weights, 0.1, 1.0)
+    assert [s.status for s in llr.regularization_path(tiny, [0.1, 0.2])] == ["optimal"] * 2
+
+
+def test_equal_rows_without_penalty_keep_small_weights() -> None:
+    x = [1.3, 0.1, 1.39, 0.87, 1.56]
+    p = Problem(np.tile(x, (3, 1)), [1, -1, 1], [[0, 1], [0, 2], [1, 2]], [0.3, 0.9, 0.5], 0.1, 0.0)
+    s = llr.solve_irls(p, tol=1e-9)
+    assert s.status == "uncertified"
+    assert s.certificate.bounded_relative_gap <= 1e-9
+    assert np.abs(s.W).max() < 10
+
+
+def test_a_callback_cannot_change_what_is_solved() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        llr.solve_irls(random_problem(0), callback=lambda step: step.W.fill(0.0))
