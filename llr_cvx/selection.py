@@ -168,7 +168,7 @@ class LLRDetectorCV(LLRDetector):
         contamination: float | None = None,
         fit_intercept: bool = False,
         solver: Any = "irls",
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         max_iter: int = 300,
         verbose: bool = False,
     ) -> None:

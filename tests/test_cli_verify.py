@@ -93,7 +93,8 @@ def test_verify_and_detect_read_the_same_files_alike(tmp_path: Path) -> None:
     a, b, _ = write_samples(tmp_path)
     rows = [line.split(",") for line in b.read_text().splitlines()[1:]]
     b.write_text("w,name,u,v,note\n" + "".join(f"{w},S{k},{u},{v},?\n" for k, (u, v, w) in enumerate(rows)))
-    both = ("--inliers", a, "--test", b, "--id", "name", "--drop", "note", "--json", tmp_path / "r.json")
+    files = ("--inliers", a, "--test", b, "--id", "name", "--drop", "note", "--json", tmp_path / "r.json")
+    both = (*files, "--tol", "1e-8")
     found = CliRunner().invoke(main, ["detect", *map(str, both)])
     assert found.exit_code == 0, found.output
     detected = json.loads((tmp_path / "r.json").read_text())["certificate"]
