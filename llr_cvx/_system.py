@@ -38,17 +38,18 @@ def solve_system(
     """H^-1 rhs by conjugate gradients, and the iterations spent."""
     B, BT, X = problem.incidence, problem.incidence_T, problem.X
     c, half_c = H.c[:, None], 0.5 * H.c
+    part = np.empty_like(H.d)  # large arrays are cheaper to reuse than to allocate
 
     def apply(P: FloatArray) -> FloatArray:
         flow = B @ P
         if H.u is H.d:
-            flow -= H.d * row_dot(H.d, flow)[:, None]
+            flow -= np.multiply(H.d, row_dot(H.d, flow)[:, None], out=part)
             flow *= c
         else:
             along_d, along_u = half_c * row_dot(H.d, flow), half_c * row_dot(H.u, flow)
             flow *= c
-            flow -= H.u * along_d[:, None]
-            flow -= H.d * along_u[:, None]
+            flow -= np.multiply(H.u, along_d[:, None], out=part)
+            flow -= np.multiply(H.d, along_u[:, None], out=part)
         out = np.asarray(BT @ flow)
         out += H.Q * P
         out += X * (H.s * row_dot(X, P))[:, None]
