@@ -21,7 +21,7 @@ import numpy as np
 from llr_cvx._system import Curvature, components, solve_system
 from llr_cvx._validation import FloatArray
 from llr_cvx.problem import Problem
-from llr_cvx.smoothing import Smoothed, row_dot, smoothed, smoothed_objective
+from llr_cvx.smoothing import Smoothed, row_dot, smoothed
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +61,8 @@ def line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> Smoothed:
     slope = float(np.vdot(at.gradient, dW))
     t = 1.0
     while t > 1e-7:
-        W = at.W + t * dW
-        value = smoothed_objective(problem, W, at.epsilon)
-        if value <= at.value + 1e-4 * t * slope and value <= at.value:
-            return smoothed(problem, W, at.epsilon)
+        trial = smoothed(problem, at.W + t * dW, at.epsilon)
+        if trial.value <= at.value + 1e-4 * t * slope and trial.value <= at.value:
+            return trial
         t *= 0.5
     return at

@@ -50,7 +50,8 @@ def smoothed(problem: Problem, W: FloatArray, epsilon: float) -> Smoothed:
     S = b.sum(axis=1)
     margins = problem.y * row_dot(problem.X, W)
     alpha = np.asarray(expit(-margins))
-    d_hat, w_hat = D / a[:, None], W / b
+    D /= a[:, None]
+    d_hat, w_hat = D, W / b
     logistic = np.logaddexp(0.0, -margins).sum()
     l1 = np.abs(W).sum(axis=1)
     gradient = problem.dual_vectors(alpha, problem.radii[:, None] * d_hat)
