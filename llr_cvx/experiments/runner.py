@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from joblib import Parallel, delayed, parallel_config
 
+from llr_cvx._extras import pip_install
 from llr_cvx.experiments.store import Record, TrialStore
 from llr_cvx.experiments.trials import Task, run_trial
 
@@ -74,9 +75,7 @@ def _parallel(workers: Workers) -> Iterator[Parallel]:
     try:
         from distributed import Client
     except ImportError:
-        raise ImportError(
-            "backend 'dask' needs the package distributed: pip install 'llr-cvx[distributed]'"
-        ) from None
+        raise ImportError(f"backend 'dask' needs the package distributed: {pip_install('distributed')}") from None
     with Client(workers.scheduler, set_as_default=False) as client, parallel_config("dask", client=client):
         yield Parallel(n_jobs=-1, **options)
 
