@@ -32,9 +32,7 @@ class Duals:
     z: FloatArray
 
 
-def newton_step(
-    problem: Problem, at: Smoothed, duals: Duals, rtol: float, max_cg: int = 1000
-) -> tuple[FloatArray, Duals]:
+def newton_step(problem: Problem, at: Smoothed, duals: Duals, rtol: float) -> tuple[FloatArray, Duals]:
     """Direction dW, and the dual unknowns after the full step (in their balls)."""
     u, z, d_hat, w_hat, two_lambda2 = duals.u, duals.z, at.d_hat, at.w_hat, 2.0 * problem.lambda2
     H = Curvature(
@@ -46,7 +44,7 @@ def newton_step(
         Q=(two_lambda2 * at.S)[:, None] * (1.0 - z * w_hat) / at.b,
     )
     nearly_fused = components(problem, row_dot(d_hat, d_hat) < 0.8)
-    dW, _ = solve_system(problem, H, -at.gradient, nearly_fused, rtol, max_cg)
+    dW, _ = solve_system(problem, H, -at.gradient, nearly_fused, rtol, max_cg=1000)
     u_new = problem.incidence @ dW
     u_new -= u * row_dot(d_hat, u_new)[:, None]
     u_new /= at.a[:, None]
