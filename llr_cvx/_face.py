@@ -22,13 +22,16 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import expit
 
 from llr_cvx._cg import Operator, conjugate_gradients
-from llr_cvx._system import components, rank_two_inverse
+from llr_cvx._preconditioner import rank_two_inverse
+from llr_cvx._system import components
 from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import row_dot
 
 BoolArray = NDArray[np.bool_]
+
+LOOSE, HOPELESS = 1e-2, 100  # a system that takes so many iterations to this accuracy belongs to the wrong face
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,30 +85,33 @@ def face_of(problem: Problem, W: FloatArray, fused: BoolArray) -> Face:
     return Face(problem, clusters, np.where(free, mean @ W, 0.0), free)
 
 
-def descend(face: Face, budget: int, accuracy: float) -> Face:
+def descend(face: Face, budget: int, accuracy: float) -> tuple[Face, bool]:
     """Newton's method from the face's own point to a relative gradient of `accuracy`; the face is corrected too.
 
-    `budget` limits the conjugate gradient iterations in all: on the right face the systems are easy.
+    `budget` limits the conjugate gradient iterations in all: on the right face the systems are easy. Returns the
+    face, and whether the end was reached: the accuracy, or rounding error.
     """
-    best, stalls = face.problem.objective(face.W), 0
-    rtol = 1e-2
+    best, stalls, done = face.problem.objective(face.W), 0, False
+    rtol = LOOSE
     while budget > 0 and stalls < 3:
         v, curvature = _slopes(face)
         face = _freed(face, v)
         level = 2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1)
         sigma = np.where(face.w != 0.0, np.sign(face.w), -np.sign(v)) * face.free
         gradient = np.where(face.free, v + (face.sizes * level)[:, None] * sigma, 0.0)
-        if np.abs(gradient).max(initial=0.0) <= accuracy * np.abs(v).max(initial=1e-300):
+        done = bool(np.abs(gradient).max(initial=0.0) <= accuracy * np.abs(v).max(initial=1e-300))
+        if done:
             break
-        step, n_cg = _newton_direction(face, gradient, sigma, curvature, rtol, budget)
-        budget -= n_cg + 1
+        limit = min(budget, HOPELESS) if rtol == LOOSE else budget
+        step, n_cg = _newton_direction(face, gradient, sigma, curvature, rtol, limit)
+        budget = budget - n_cg - 1 if n_cg < limit else 0
         before = face
         face, value = _line_search(face, step, sigma, best)
         same = len(face.w) == len(before.w) and bool((face.free == before.free).all())
-        rtol = 1e-4 if same else 1e-2  # full accuracy pays only once the face has settled
+        rtol = 1e-4 if same else LOOSE  # full accuracy pays only once the face has settled
         stalls = stalls + 1 if value >= best * (1.0 - 1e-15) else 0
         best = min(best, value)
-    return _swept(face)
+    return _swept(face), done or stalls == 3
 
 
 def _swept(face: Face) -> Face:

@@ -30,7 +30,7 @@ from scipy.special import expit
 
 from llr_cvx._best import Best
 from llr_cvx._face import BoolArray, face_of
-from llr_cvx._system import Curvature, components, solve_system
+from llr_cvx._system import Curvature, solve_system
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import entropy, trust_radius
 from llr_cvx.problem import Problem
@@ -38,11 +38,12 @@ from llr_cvx.smoothing import row_dot
 
 SHRINK_TAU = 0.5  # after every update of the multipliers
 OVERSHOOT = 1.3  # of that update; 1 is the plain method, below 2 it still converges
+SHORTEST = 1e-6  # t below which lengths shrink only if nothing else helps: u_e = q_e / tau magnifies rounding
 SETTLED_AT = 0.5  # L counts as minimised once its gradient explains this share of the gap
 STEPS = 15  # Newton steps that minimising L may take
 STALLS = 8  # updates in a row that do not improve the gap by a tenth end it
 DAMPING = 0.03  # of Newton steps, see `curvature`
-CG_RTOL, MAX_CG = 0.1, 1000
+CG_RTOL = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +161,8 @@ def curvature(problem: Problem, at: Lagrangian, tau: float, t: float) -> Curvatu
 
 def newton(problem: Problem, at: Lagrangian, m: Multipliers, rtol: float) -> Lagrangian:
     """A Newton step on L with backtracking; the same point where no step lowers L."""
-    many = np.count_nonzero(at.fused) > len(at.W) // 2
-    clusters = components(problem, at.fused) if many else np.arange(len(at.W))
-    step, _ = solve_system(problem, curvature(problem, at, m.tau, m.t), -at.gradient, clusters, rtol, MAX_CG)
+    stiff = bool(np.count_nonzero(at.fused) > len(at.W) // 2)
+    step, _ = solve_system(problem, curvature(problem, at, m.tau, m.t), -at.gradient, rtol, stiff)
     d_step = problem.incidence @ step
     slope = float(np.vdot(at.gradient, step))
     size = 1.0
@@ -178,9 +178,9 @@ def multiply(
     problem: Problem, W: FloatArray, m: Multipliers, best: Best, tol: float, deadline: float = np.inf
 ) -> Iterator[Lagrangian]:
     """Minimise L, keep what is better in `best`, update the multipliers; until tol is proved or it stalls."""
-    stalls, floor = 0, 1e-15 * m.tau
+    stalls = 0
     d = problem.incidence @ W
-    while stalls < STALLS and m.tau > floor and best.relative_gap > tol:
+    while stalls < STALLS and best.relative_gap > tol:
         before = best.relative_gap
         at = evaluate(problem, W, d, m)
         for _ in range(STEPS):
@@ -194,7 +194,8 @@ def multiply(
         best.bound(at.alpha, problem.radii[:, None] * at.u)
         yield at
         if settled:
-            W, d, m = exact, problem.incidence @ exact, m.moved(at.u, at.zeta, SHRINK_TAU)
+            shrink = SHRINK_TAU if m.t > SHORTEST or stalls else 1.0
+            W, d, m = exact, problem.incidence @ exact, m.moved(at.u, at.zeta, shrink)
         else:
             W, d, m = at.W, at.d, Multipliers(at.u, at.zeta, m.tau, m.t)
         stalls = 0 if best.relative_gap < 0.9 * before else stalls + 1

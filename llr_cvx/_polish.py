@@ -8,15 +8,16 @@ from llr_cvx._face import descend, face_of
 from llr_cvx._multipliers import Lagrangian
 from llr_cvx.problem import Problem
 
-BUDGET = 300  # conjugate gradient iterations: on the right face the systems are easy
+BUDGET = 400  # conjugate gradient iterations
 
 
 def polish(problem: Problem, at: Lagrangian, best: Best) -> None:
     """Keep the minimiser on the face if it is better: then W is exact there."""
     if problem.lambda2 == 0:  # the face may have flat directions, in which Newton's method would run away
         return
-    face = descend(face_of(problem, at.sparse, at.fused), BUDGET, accuracy=1e-13)
+    face, done = descend(face_of(problem, at.sparse, at.fused), BUDGET, accuracy=1e-13)
     W, objective = face.W, problem.objective(face.W)
-    alpha, U = complete_dual(face, problem.radii[:, None] * at.u, target=objective * (1.0 - 1e-13))
-    best.bound(alpha, U)
+    if done:
+        alpha, U = complete_dual(face, problem.radii[:, None] * at.u, target=objective * (1.0 - 1e-13))
+        best.bound(alpha, U)
     best.primal(W, objective)

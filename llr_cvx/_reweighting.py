@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llr_cvx._system import Curvature, components, solve_system
+from llr_cvx._system import Curvature, solve_system
 from llr_cvx._validation import FloatArray
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, row_dot, smoothed
@@ -43,8 +43,8 @@ def newton_step(problem: Problem, at: Smoothed, duals: Duals, rtol: float) -> tu
         sigma=np.sqrt(two_lambda2) * w_hat,
         Q=(two_lambda2 * at.S)[:, None] * (1.0 - z * w_hat) / at.b,
     )
-    nearly_fused = components(problem, row_dot(d_hat, d_hat) < 0.8)
-    dW, _ = solve_system(problem, H, -at.gradient, nearly_fused, rtol, max_cg=1000)
+    stiff = bool(np.count_nonzero(row_dot(d_hat, d_hat) < 0.8) > len(at.W) // 2)
+    dW, _ = solve_system(problem, H, -at.gradient, rtol, stiff)
     u_new = problem.incidence @ dW
     u_new -= u * row_dot(d_hat, u_new)[:, None]
     u_new /= at.a[:, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,12 @@ from llr_cvx._reweighting import Duals
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import lower_bound
 from llr_cvx.problem import Problem
-from llr_cvx.smoothing import Smoothed, smoothed, smoothed_objective
+from llr_cvx.smoothing import Smoothed, row_dot, smoothed, smoothed_objective
 from llr_cvx.solution import Solution
 
 SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
-HANDOVER, WARM_HANDOVER = 3e-3, 0.1  # relative gap at which the method of multipliers takes over, cold and warm
+HANDOVER = 3e-3  # relative gap at which the method of multipliers takes over
 
 
 class Start(NamedTuple):
@@ -27,7 +27,6 @@ class Start(NamedTuple):
     W: FloatArray
     duals: Duals
     epsilon: float
-    handover: float = HANDOVER
 
 
 def typical_weight(problem: Problem) -> float:
@@ -56,30 +55,89 @@ def warm_start(problem: Problem, W: FloatArray) -> Start:
     return Start(W, Duals(at.d_hat, at.w_hat), at.epsilon)
 
 
-def start_from(problem: Problem, W0: ArrayLike | Solution) -> Start:
-    """From a solution also its dual point; epsilon such that smoothing costs a third of the gap there."""
-    W = check.weight_matrix(W0.W if isinstance(W0, Solution) else W0, problem.shape, "W0")
-    if not problem.objective(W) < problem.objective(np.zeros(problem.shape)):
-        return cold_start(problem)  # nothing to gain from a W that is worse than none
-    if not isinstance(W0, Solution):
-        return warm_start(problem, W)
-    U, radii = W0.certificate.U, W0.problem.radii
-    if U.shape != (len(problem.edges), problem.shape[1]):
-        raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
-    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 1e-300)[:, None]
-    alpha = problem.alpha(W)
-    v = problem.dual_vectors(alpha, problem.radii[:, None] * u)
+def start_from(problem: Problem, W0: ArrayLike | Solution | list[Solution]) -> Start:
+    """From a W alone, from a solution with its dual point, or from the last two solutions of a path.
+
+    Of the points that these offer the one with the smallest duality gap is taken, or W = 0 if none has a smaller J.
+    """
+    J_of_zero = float(len(problem.y) * np.log(2.0))
+    path: Any = [W0] if isinstance(W0, Solution) else W0
+    if not (isinstance(path, list) and path and all(isinstance(s, Solution) for s in path)):
+        W = check.weight_matrix(path, problem.shape, "W0")
+        return warm_start(problem, W) if problem.objective(W) < J_of_zero else cold_start(problem)
+    for s in path:
+        check.weight_matrix(s.W, problem.shape, "W0")
+        if s.certificate.U.shape != (len(problem.edges), problem.shape[1]):
+            raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
+    points = [_carried_over(problem, path[-1]), *_extrapolated(problem, path[-2:])]
+    best = min((_point(problem, W, u) for W, u in points), key=lambda point: point.gap)
+    return _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
+
+
+class _Point(NamedTuple):
+    W: FloatArray
+    u: FloatArray
+    objective: float
+    gap: float
+
+
+def _point(problem: Problem, W: FloatArray, u: FloatArray) -> _Point:
+    objective = problem.objective(W)
+    return _Point(
+        W, u, objective, objective - lower_bound(problem, problem.alpha(W), problem.radii[:, None] * u, W)
+    )
+
+
+def _start_at(problem: Problem, point: _Point) -> Start:
+    """z from the dual vectors, and the epsilon whose smoothing costs three times the gap."""
+    v = problem.dual_vectors(problem.alpha(point.W), problem.radii[:, None] * point.u)
     largest = np.abs(v).max(axis=1, keepdims=True)
     z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
-    objective = problem.objective(W)
-    gap = objective - lower_bound(problem, alpha, problem.radii[:, None] * u, W)
     epsilon = 0.1 * typical_weight(problem)
-    while smoothed_objective(problem, W, epsilon) - objective > max(gap, 1e-9 * objective) / SETTLED:
-        epsilon *= SHRINK
-    return Start(W, Duals(u, z), epsilon, WARM_HANDOVER)
+    cost = smoothed_objective(problem, point.W, epsilon) - point.objective  # convex in epsilon, and 0 at 0
+    share = SETTLED * point.gap / cost if cost > 0 else 1.0
+    return Start(point.W, Duals(point.u, z), epsilon * float(np.clip(share, 1e-5, 1.0)))
 
 
-def multipliers(problem: Problem, at: Smoothed, duals: Duals, gap: float) -> Multipliers:
-    """The multipliers that belong to a point of IRLS, with lengths that grow with the relative gap there."""
+def _carried_over(problem: Problem, s: Solution) -> tuple[FloatArray, FloatArray]:
+    """W and u for other lambdas: a U_e on its sphere stays on it, one inside (a fused edge) stays as it was.
+
+    Where every edge is fused, W does not change with lambda1, and neither does U.
+    """
+    U, old = s.certificate.U, s.problem.radii
+    on_sphere = row_dot(U, U) > (0.999 * old) ** 2
+    scaled = U * np.divide(problem.radii, old, out=np.zeros_like(old), where=old > 1e-300)[:, None]
+    return s.W, _in_unit_balls(problem, np.where(on_sphere[:, None], scaled, U))
+
+
+def _extrapolated(problem: Problem, path: list[Solution]) -> list[tuple[FloatArray, FloatArray]]:
+    """W and u on the line through two solutions, in the logarithm of the lambda that changes; W keeps its signs."""
+    lambdas = [(p.lambda1, p.lambda2) for p in (*(s.problem for s in path), problem)]
+    changing = [values for values in zip(*lambdas, strict=True) if len(set(values)) > 1]
+    if len(path) < 2 or len(changing) != 1 or min(changing[0]) <= 0 or changing[0][0] == changing[0][1]:
+        return []
+    before, last = path
+    at = np.log(changing[0])
+    h = float(np.clip((at[2] - at[1]) / (at[1] - at[0]), -2.0, 2.0))
+    W = last.W + h * (last.W - before.W)
+    U = last.certificate.U + h * (last.certificate.U - before.certificate.U)
+    return [(np.where(W * last.W < 0.0, 0.0, W), _in_unit_balls(problem, U))]
+
+
+def _in_unit_balls(problem: Problem, U: FloatArray) -> FloatArray:
+    """u_e = U_e / (lambda1 omega_e), shortened to length 1."""
+    radii = problem.radii
+    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 1e-300)[:, None]
+    return np.asarray(u / np.maximum(1.0, np.sqrt(row_dot(u, u)))[:, None])
+
+
+def centred(W: FloatArray, z: FloatArray, epsilon: float) -> FloatArray:
+    """W with each exact zero moved to where w / sqrt(w^2 + epsilon^2) = z: IRLS leaves a kink slowly."""
+    z = np.clip(z, -0.95, 0.95)
+    return np.where(W == 0.0, epsilon * z / np.sqrt(1.0 - z**2), W)
+
+
+def multipliers(problem: Problem, duals: Duals, sizes: FloatArray, gap: float) -> Multipliers:
+    """The multipliers that belong to u, z and sizes ||w_i||_1; their lengths grow with the relative gap there."""
     t = float(np.clip(np.sqrt(10.0 * gap), 1e-2, 1.0))
-    return Multipliers(duals.u, at.S[:, None] * duals.z, t * typical_weight(problem), t)
+    return Multipliers(duals.u, sizes[:, None] * duals.z, t * typical_weight(problem), t)

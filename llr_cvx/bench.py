@@ -197,8 +197,8 @@ def measure_path(problem: Problem, lambda1s: Sequence[float], gap: float, seed: 
 def fused_share(s: Solution) -> float:
     """Share of the edges that the dual point shows fused: ||U_e|| <= 0.99 lambda1 omega_e.
 
-    At the optimum U_e.d_e = lambda1 omega_e ||d_e||: d_e = 0 wherever U_e is inside its ball. A cautious count,
-    but one that can be made at any gap, before rows of W are exactly equal.
+    At the optimum U_e.d_e = lambda1 omega_e ||d_e||: d_e = 0 wherever U_e is inside its ball. A cautious count
+    there, and an estimate at larger gaps, before rows of W are exactly equal.
     """
     live = s.problem.radii > 0
     norms = np.linalg.norm(s.certificate.U[live], axis=1)

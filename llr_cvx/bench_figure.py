@@ -62,10 +62,18 @@ def _draw_growth(ax: Axes, records: list[Record]) -> None:
 
 
 def _draw_path(ax: Axes, records: list[Record]) -> None:
-    cells = groups(records, lambda r: (r.d, r.solver))
-    labels = [f"{cell[0].solver.removeprefix('IRLS ')}\nd = {cell[0].d}" for cell in cells]
-    ax.bar(labels, [middle(cell) for cell in cells], color=[_COLORS[cell[0].solver] for cell in cells])
-    ax.set(ylabel="seconds", title=f"Path of {records[0].points} points")
+    places = groups(records, lambda r: (r.d, r.setting))
+    for solver, shift in (("IRLS path", -0.2), ("IRLS cold", 0.2)):
+        heights = [middle(select(place, solver=solver)) for place in places]
+        name = solver.removeprefix("IRLS ")
+        ax.bar([k + shift for k in range(len(places))], heights, width=0.4, color=_COLORS[solver], label=name)
+    ax.set_xticks(
+        range(len(places)),
+        [f"d = {place[0].d}\n{place[0].setting.removeprefix('lambda1 ')}" for place in places],
+        fontsize=8,
+    )
+    ax.set(ylabel="seconds", xlabel="range of lambda1", title=f"Path of {records[0].points} points")
+    ax.legend(fontsize=8)
 
 
 _PANELS: dict[str, Callable[[Axes, list[Record]], None]] = {

@@ -69,10 +69,15 @@ def promises(records: list[Record]) -> list[Promise]:
     of, base = (select(growing, N=N) for N in (16_000, 1_000))
     claim = "N = 16,000 against 1,000, d = 20, gap 1e-4: at most 24x"
     found += _promise(claim, of, base, at_most=24)
-    for group in groups(select(records, part="path", points=20), lambda r: r.d):
+    for group in groups(select(records, part="path", points=20), lambda r: (r.d, r.setting)):
         of, base = (select(group, solver=solver) for solver in ("IRLS path", "IRLS cold"))
-        claim = f"path of 20 points, d = {group[0].d}: at most half of 20 cold solves"
+        claim = f"path of 20 points, {group[0].setting}, d = {group[0].d}: at most half of 20 cold solves"
         found += _promise(claim, of, base, at_most=0.5)
+    plane = select(records, part="plane")
+    if plane:
+        claim = f"{len(plane)} cells of the plane: certified to {plane[0].gap:.0e}"
+        worst = max(r.reached for r in plane)
+        found.append(Promise(claim, f"worst {shown_gap(worst, '.1e')}", all(r.certified for r in plane)))
     for r in select(records, part="coupled", N=5_000, d=20, lambda1=1.0):
         claim = f"lambda1 = 1, N = 5,000: certified to {r.gap:.0e}, over half the edges fused"
         measured = f"{shown_gap(r.reached, '.1e')}, {r.fused_share:.1%}"
@@ -116,7 +121,8 @@ def facts(threads: int, cores: int) -> list[str]:
 def table(records: list[Record], head: Iterable[str] = ()) -> str:
     """All parts as text, at most 100 columns wide."""
     blocks = ["\n".join(head)] if head else []
-    for part, block in (("race", _race), ("size", _growth), ("dim", _growth), ("path", _path)):
+    parts = {"race": _race, "size": _growth, "dim": _growth, "path": _path, "plane": _plane}
+    for part, block in parts.items():
         of_part = select(records, part=part)
         if of_part:
             blocks.append("\n".join(block(of_part)))
@@ -172,17 +178,31 @@ def _growth(records: list[Record]) -> list[str]:
 
 
 def _path(records: list[Record]) -> list[str]:
-    layout = "  {:>4}  {:<10} {:>7} {:>11}  {:>22}  {:>9}"
+    layout = "  {:>4}  {:<24} {:<10} {:>7} {:>11}  {:>20}  {:>9}"
     first = records[0]
     lines = [
-        f"Regularization path, gap {first.gap:.0e}: N = {first.N}, {first.setting}, lambda2 = {first.lambda2:g}",
-        layout.format("d", "way", "points", "seconds", "ratio to cold", "worst gap"),
+        f"Regularization path, gap {first.gap:.0e}: N = {first.N}, lambda2 = {first.lambda2:g}",
+        layout.format("d", "range", "way", "points", "seconds", "ratio to cold", "worst gap"),
     ]
-    for cell in groups(records, lambda r: (r.d, r.solver)):
+    for cell in groups(records, lambda r: (r.d, r.setting, r.solver)):
         r = cell[0]
-        base = select(records, d=r.d, solver="IRLS cold")
+        base = select(records, d=r.d, setting=r.setting, solver="IRLS cold")
         numbers = (_seconds(cell), _ratio(cell, base), _worst(cell))
-        lines.append(layout.format(r.d, r.solver, r.points, *numbers))
+        lines.append(layout.format(r.d, r.setting, r.solver, r.points, *numbers))
+    return lines
+
+
+def _plane(records: list[Record]) -> list[str]:
+    lines = []
+    for of_d in groups(records, lambda r: r.d):
+        first = of_d[0]
+        lines.append(f"IRLS to {first.gap:.0e} on the plane: seconds and gap proved, N = {first.N}, d = {first.d}")
+        columns = sorted({r.lambda2 for r in of_d})
+        lines.append("  lambda1   " + "".join(f"lambda2 = {x:g}".rjust(20) for x in columns))
+        for row in groups(of_d, lambda r: r.lambda1):
+            cells = [select(row, lambda2=x) for x in columns]
+            shown = [f"{_seconds(c)}  {shown_gap(max(r.reached for r in c), '.1e')}" for c in cells]
+            lines.append(f"  {row[0].lambda1:<9g} " + "".join(text.rjust(20) for text in shown))
     return lines
 
 

@@ -29,12 +29,12 @@ from llr_cvx import _validation as check
 from llr_cvx._best import Best
 from llr_cvx._multipliers import multiply
 from llr_cvx._polish import polish
-from llr_cvx._reweighting import line_search, newton_step
-from llr_cvx._starts import SETTLED, SHRINK, Start, cold_start, multipliers, start_from
+from llr_cvx._reweighting import Duals, line_search, newton_step
+from llr_cvx._starts import HANDOVER, SETTLED, SHRINK, Start, centred, cold_start, multipliers, start_from
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate
 from llr_cvx.problem import Problem
-from llr_cvx.smoothing import smoothed
+from llr_cvx.smoothing import Smoothed, smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
 FINISH = 1e-9  # a tol from here on asks for the machine-precision finish, which starts at this relative gap
@@ -65,7 +65,7 @@ def solve_irls(
     problem: Problem,
     tol: float = 1e-6,
     *,
-    W0: ArrayLike | Solution | None = None,
+    W0: ArrayLike | Solution | list[Solution] | None = None,
     max_iter: int = 300,
     time_limit: float | None = None,
     callback: Callable[[Step], object] | None = None,
@@ -80,8 +80,9 @@ def solve_irls(
         Relative duality gap to prove; 1e-12 is within reach. What ends with the method of multipliers (tol well
         below 3e-3) has exact zeros and exactly equal rows (`Solution.support`, `Solution.clusters`): those of a W
         this good, and for tol <= 1e-9, where the finish succeeds, those of the optimum.
-    W0 : array-like of shape (N, d) or Solution, optional
-        Where to start. A `Solution` for nearby lambdas is better than its W alone: its dual point is used too.
+    W0 : array-like of shape (N, d), Solution or list of Solution, optional
+        Where to start. A `Solution` for nearby lambdas is better than its W alone: its dual point is used too. The
+        last two solutions of a path, in a list, are better still.
     max_iter : int
     time_limit : float, optional
         Seconds. Either limit gives the best W found, with a status and a `ConvergenceWarning`.
@@ -187,33 +188,21 @@ def iterations(
     problem: Problem, start: Start, best: Best, tol: float, deadline: float = np.inf
 ) -> Iterator[Iterate]:
     """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`."""
-    W, duals, epsilon, handover = start
-    floor = 1e-5 * epsilon
-    at = smoothed(problem, W, epsilon)
-    cg_rtol, loose, held = 3e-2, 3e-2, 0
-    while True:
-        best.primal(at.W, at.objective)
-        best.bound(at.alpha, problem.radii[:, None] * at.d_hat)
-        best.bound(at.alpha, problem.radii[:, None] * duals.u)
-        yield Iterate(at.W, at.objective, at.value, at.epsilon)
-        if best.relative_gap <= tol:
-            return
-        if best.relative_gap <= handover:
-            break
-        settled = best.objective - best.dual <= SETTLED * (at.value - at.objective)
-        if settled or held > 3:
-            loose = loose if settled else 0.3 * loose  # systems that are hard are solved more accurately
-            epsilon, cg_rtol, held = epsilon * SHRINK, loose, 0
-            if epsilon < floor:
-                break
-            at = smoothed(problem, at.W, epsilon)
-        else:
-            cg_rtol, held = max(0.3 * cg_rtol, 1e-9), held + 1
-        dW, duals = newton_step(problem, at, duals, cg_rtol)
-        at = line_search(problem, at, dW)
-    m = multipliers(problem, at, duals, best.relative_gap)
+    W, duals, _ = start
+    sizes = np.abs(W).sum(axis=1)
+    best.primal(W, problem.objective(W))
+    best.bound(problem.alpha(W), problem.radii[:, None] * duals.u)
+    if best.relative_gap <= max(tol, HANDOVER):
+        yield Iterate(W, best.objective, best.objective, 0.0)
+    else:
+        for at, u_and_z in reweight(problem, start, best, tol):
+            yield Iterate(at.W, at.objective, at.value, at.epsilon)
+            W, duals, sizes = at.W, u_and_z, at.S
+    if best.relative_gap <= tol:
+        return
+    m = multipliers(problem, duals, sizes, best.relative_gap)
     finish_at = FINISH if tol <= FINISH else 0.0
-    for point in multiply(problem, at.W, m, best, tol, deadline):
+    for point in multiply(problem, W, m, best, tol, deadline):
         if best.relative_gap <= finish_at:
             polish(problem, point, best)
             finish_at = 0.1 * best.relative_gap
@@ -221,6 +210,31 @@ def iterations(
     if best.relative_gap > tol:  # stalled: rounding, or scales that differ by many orders of magnitude
         polish(problem, point, best)
         yield Iterate(best.W, best.objective, best.objective, 0.0)
+
+
+def reweight(problem: Problem, start: Start, best: Best, tol: float) -> Iterator[tuple[Smoothed, Duals]]:
+    """IRLS steps with epsilon shrinking, until tol or the gap where the multipliers take over."""
+    W, duals, epsilon = start
+    floor = 1e-5 * epsilon
+    at = smoothed(problem, centred(W, duals.z, epsilon), epsilon)
+    cg_rtol, loose, held = 3e-2, 3e-2, 0
+    while True:
+        best.primal(at.W, at.objective)
+        best.bound(at.alpha, problem.radii[:, None] * duals.u)
+        yield at, duals
+        if best.relative_gap <= max(tol, HANDOVER):
+            return
+        settled = best.objective - best.dual <= SETTLED * (at.value - at.objective)
+        if settled or held > 3:
+            loose = loose if settled else 0.3 * loose  # systems that are hard are solved more accurately
+            epsilon, cg_rtol, held = epsilon * SHRINK, loose, 0
+            if epsilon < floor:
+                return
+            at = smoothed(problem, at.W, epsilon)
+        else:
+            cg_rtol, held = max(0.3 * cg_rtol, 1e-9), held + 1
+        dW, duals = newton_step(problem, at, duals, cg_rtol)
+        at = line_search(problem, at, dW)
 
 
 def _print_step(step: Step) -> None:

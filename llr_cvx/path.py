@@ -1,4 +1,4 @@
-"""Solutions along a path of penalties, each started from the one before and each certified."""
+"""Solutions along a path of penalties, each started from the two before and each certified."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def regularization_path(
         first = first * len(second)
     solutions: list[Solution] = []
     for l1, l2 in zip(first, second, strict=True):
-        previous = solutions[-1] if solutions else None
-        solutions.append(solve_irls(problem.with_lambdas(l1, l2), tol, W0=previous, **options))
+        solutions.append(solve_irls(problem.with_lambdas(l1, l2), tol, W0=solutions[-2:] or None, **options))
     return solutions
 
 

@@ -12,8 +12,10 @@ from scipy.optimize import minimize
 import llr_cvx as llr
 from llr_cvx import _multipliers as mm
 from llr_cvx._best import Best
+from llr_cvx._cg import conjugate_gradients
+from llr_cvx._preconditioner import rank_two_inverse
 from llr_cvx._starts import cold_start, multipliers, typical_weight
-from llr_cvx._system import solve_system
+from llr_cvx._system import PATIENCE, Curvature, solve_system
 from llr_cvx.certificate import dual_objective
 from llr_cvx.exact import solve_exact
 from llr_cvx.problem import Problem
@@ -59,8 +61,43 @@ def test_the_curvature_is_the_derivative_of_the_gradient() -> None:
         mm.DAMPING
         * (np.abs(at.gradient).max(axis=1) / np.maximum(m.t * np.abs(at.zeta).max(axis=1), m.tau))[:, None]
     )
-    back, _ = solve_system(p, H, image, np.arange(p.shape[0]), 1e-10, 5000)
+    back, _ = solve_system(p, H, image, 1e-10, max_cg=5000)
     np.testing.assert_allclose(np.vdot(back, image), np.vdot(direction, image), rtol=1e-5)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_a_coarse_level_makes_stiff_systems_easy(d: int) -> None:
+    """Twelve stiff groups in a soft chain: block Jacobi needs many iterations, the coarse level few."""
+    rng = np.random.default_rng(0)
+    N = 60
+    inner = [(i, j) for i in range(N) for j in range(i + 1, N) if i // 5 == j // 5]
+    edges = inner + [(i, i + 1) for i in range(4, N - 1, 5)]
+    p = Problem(rng.standard_normal((N, d)), np.resize([1.0, -1.0], N), edges, np.ones(len(edges)), 1.0, 1.0)
+    c = np.where(np.arange(len(edges)) < len(inner), 1e4, 1.0)
+    H = Curvature(
+        c=c,
+        u=(zero := np.zeros((len(edges), d))),
+        d=zero,
+        s=np.full(N, 0.2),
+        sigma=rng.standard_normal((N, d)),
+        Q=np.full((N, d), 0.1),
+    )
+    B = p.incidence.toarray()
+    dense = np.kron(B.T @ (c[:, None] * B), np.eye(d)) + np.diag(H.Q.ravel())
+    for i in range(N):
+        block = slice(i * d, (i + 1) * d)
+        dense[block, block] += 0.2 * np.outer(p.X[i], p.X[i]) + np.outer(H.sigma[i], H.sigma[i])
+    rhs = rng.standard_normal((N, d))
+    expected = np.linalg.solve(dense, rhs.ravel()).reshape(N, d)
+    counts = {}
+    for stiff in (False, True):
+        x, counts[stiff] = solve_system(p, H, rhs, 1e-10, stiff)
+        np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-8)
+    x = np.sqrt(H.s)[:, None] * p.X
+    jacobi = rank_two_inverse(H.Q + p.degrees(c)[:, None], x, H.sigma)
+    _, plain = conjugate_gradients(lambda P: (dense @ P.ravel()).reshape(N, d), jacobi, rhs, 1e-10, 5000)
+    assert counts[True] < 0.5 * plain
+    assert counts[False] <= counts[True] + PATIENCE
 
 
 @pytest.mark.parametrize("t", [1e-3, 0.1, 1.0, 30.0])
@@ -87,7 +124,7 @@ def test_every_step_proves_a_bound_and_ends_at_the_optimum() -> None:
     best = Best(p, start.W)
     best.primal(start.W, at.objective)
     gaps = []
-    for point_ in mm.multiply(p, start.W, multipliers(p, at, start.duals, 0.5), best, 1e-9):
+    for point_ in mm.multiply(p, start.W, multipliers(p, start.duals, at.S, 0.5), best, 1e-9):
         assert np.linalg.norm(point_.u, axis=1).max() <= 1 + 1e-15
         assert point_.dual == pytest.approx(dual_objective(p, point_.alpha, p.radii[:, None] * point_.u), rel=1e-12)
         gaps.append(best.relative_gap)

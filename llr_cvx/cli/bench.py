@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -26,7 +27,13 @@ QUICK_D, QUICK_N = 10, 4_000
 #: Growth with N is measured at this d, growth with d at this N.
 SIZE_D, DIM_N = 20, 1_000
 
-PARTS = ("race", "size", "dim", "path", "coupled", "large")
+PARTS = ("race", "size", "dim", "path", "plane", "coupled", "large")
+#: Where a path begins and ends, as multiples of lambda1: the more points a decade, the more a warm start saves.
+SPANS = ((0.1, 1.0), (0.1, 10.0))
+
+#: The plane of penalties.
+LAMBDA1S, LAMBDA2S = (0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 0.1, 1.0, 10.0)
+
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -68,9 +75,11 @@ def _writable(_ctx: click.Context, param: click.Parameter, value: str | None) ->
 )
 @click.option("--quick", is_flag=True, help=f"No conic solver above d = {QUICK_D}, no size above N = {QUICK_N:,}.")
 @click.option(
-    "--d", "dims", callback=numbers(int, 1), default="10,50", show_default=True, help="Race, path: columns."
+    "--d", "dims", callback=numbers(int, 1), default="10,50", show_default=True, help="Race, path, plane: columns."
 )
-@click.option("--n", "rows", type=click.IntRange(min=8), default=310, show_default=True, help="Race, path: rows.")
+@click.option(
+    "--n", "rows", type=click.IntRange(min=8), default=310, show_default=True, help="Race, path, plane: rows."
+)
 @click.option("--seeds", callback=numbers(int), default="0", show_default=True, help="Seeds of the data.")
 @click.option("--lambda1", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True)
 @click.option("--lambda2", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
@@ -131,7 +140,8 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
     race     time to each of --gaps for IRLS, CVXPY+Clarabel and CVXPY+SCS on the paper's synthetic data
     size     growth of IRLS with N, to a gap of 1e-4
     dim      growth of IRLS with d, to a gap of 1e-4
-    path     a warm-started path from lambda1/10 to 10 lambda1, against as many cold solves, to 1e-6
+    path     warm-started paths from lambda1/10 to lambda1 and to 10 lambda1, against as many cold solves, to 1e-6
+    plane    IRLS to 1e-12 for lambda1 from 0.001 to 10 and lambda2 from 0.01 to 10   (only on request)
     coupled  N = 5,000, d = 20 with lambda1 = 1, where most edges fuse, to 1e-4       (only on request)
     large    N = 100,000, d = 20 in its own process, with its peak memory, to 1e-4    (only on request)
 
@@ -198,8 +208,14 @@ def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> l
             for d in o["dims"]:
                 tell(f"path of {o['points']} points, N = {o['rows']}, d = {d}, seed {seed} ...")
                 problem = bench.instance(o["rows"], d, seed, *lambdas)
-                lambda1s = [float(x) for x in np.geomspace(0.1, 10.0, o["points"]) * o["lambda1"]]
-                found += bench.measure_path(problem, lambda1s, 1e-6, seed, rules)
+                for span in SPANS:
+                    lambda1s = [float(x) for x in np.geomspace(*span, o["points"]) * o["lambda1"]]
+                    found += bench.measure_path(problem, lambda1s, 1e-6, seed, rules)
+        if "plane" in parts:
+            for d, lambda1, lambda2 in itertools.product(o["dims"], LAMBDA1S, LAMBDA2S):
+                tell(f"IRLS to 1e-12, N = {o['rows']}, d = {d}, lambda1 = {lambda1:g}, lambda2 = {lambda2:g} ...")
+                problem = bench.instance(o["rows"], d, seed, lambda1, lambda2)
+                found.append(bench.measure_irls("plane", problem, 1e-12, seed, rules))
         if "coupled" in parts:
             irls("coupled", 5_000, 20, seed, 1e-4, lambda1=1.0)
         if "large" in parts:
