@@ -126,7 +126,7 @@ def table(records: list[Record], head: Iterable[str] = ()) -> str:
         of_part = select(records, part=part)
         if of_part:
             blocks.append("\n".join(block(of_part)))
-    alone = select(records, part="coupled") + select(records, part="large")
+    alone = [r for part in ("coupled", "large", "million") for r in select(records, part=part)]
     if alone:
         blocks.append("\n".join(_single(alone)))
     kept = promises(records)

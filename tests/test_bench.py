@@ -16,10 +16,11 @@ import pytest
 from builders import random_problem
 from click.testing import CliRunner, Result
 
-from llr_cvx import bench
+from llr_cvx import bench, bench_conic
 from llr_cvx import bench_report as report
 from llr_cvx._resources import blas_threads, peak_memory
-from llr_cvx.bench import Attempt, Record, Rules, cheapest, instance, measure_conic, measure_irls, measure_path
+from llr_cvx.bench import Record, Rules, instance, measure_irls, measure_path
+from llr_cvx.bench_conic import Attempt, cheapest, measure_conic
 from llr_cvx.cli import bench as cli
 from llr_cvx.cli import main
 from llr_cvx.datasets import make_synthetic
@@ -128,8 +129,10 @@ def test_conic_solvers_are_driven_to_the_gap(solver: str) -> None:
 def test_a_tighter_tolerance_starts_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """CVXPY would hand SCS the answer to the looser tolerance, and it would be done at once."""
     answers: list[Solution] = []
-    monkeypatch.setattr(bench, "solve_exact", lambda *a, **k: answers.append(solve_exact(*a, **k)) or answers[-1])
-    bench.attempts(random_problem(0, N=20, d=2), "SCS", 1e-8, ONCE, lambda _: None)
+    monkeypatch.setattr(
+        bench_conic, "solve_exact", lambda *a, **k: answers.append(solve_exact(*a, **k)) or answers[-1]
+    )
+    bench_conic.attempts(random_problem(0, N=20, d=2), "SCS", 1e-8, ONCE, lambda _: None)
     assert len(answers) > 2
     for tolerance, s in zip((1e-3, 1e-4, 1e-5), answers, strict=False):
         cold = solve_exact(random_problem(0, N=20, d=2), "SCS", eps_abs=tolerance, eps_rel=tolerance)
@@ -144,7 +147,7 @@ def test_the_compiled_model_is_used_again(monkeypatch: pytest.MonkeyPatch) -> No
         "apply",
         lambda self, *a, **k: compiled.append(1) or original(self, *a, **k),
     )
-    _, runs = bench.attempts(random_problem(0, N=16, d=2), "CLARABEL", 1e-11, ONCE, lambda _: None)
+    _, runs = bench_conic.attempts(random_problem(0, N=16, d=2), "CLARABEL", 1e-11, ONCE, lambda _: None)
     assert len(runs) > 1
     assert len(compiled) == 1
 
@@ -153,7 +156,7 @@ def test_a_solver_that_gives_up_is_not_asked_again(monkeypatch: pytest.MonkeyPat
     def fails(*_args: object, **_options: object) -> None:
         raise SolverError("no W")
 
-    monkeypatch.setattr(bench, "solve_exact", fails)
+    monkeypatch.setattr(bench_conic, "solve_exact", fails)
     found = measure_conic(random_problem(0), "SCS", (1e-3, 1e-6), 0, ONCE, lambda _: None)
     assert [r.setting for r in found] == ["1e-03: no W"] * 2
     assert all(math.isnan(r.seconds) and not r.certified for r in found)
@@ -161,13 +164,13 @@ def test_a_solver_that_gives_up_is_not_asked_again(monkeypatch: pytest.MonkeyPat
 
 def test_a_time_limit_ends_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
     p = random_problem(0, N=30, d=3)
-    _, runs = bench.attempts(p, "SCS", 1e-300, replace(ONCE, time_limit=1e-3), lambda _: None)
+    _, runs = bench_conic.attempts(p, "SCS", 1e-300, replace(ONCE, time_limit=1e-3), lambda _: None)
     assert len(runs) == 1
     assert not runs[0].solved
 
 
 def test_a_solver_that_is_not_installed_is_shown_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.cp, "installed_solvers", lambda: ["CLARABEL"])
+    monkeypatch.setattr(bench_conic.cp, "installed_solvers", lambda: ["CLARABEL"])
     (r,) = measure_conic(random_problem(0), "SCS", (1e-3,), 0, ONCE, lambda _: None)
     assert r.setting == "not installed"
     assert not r.certified
@@ -177,9 +180,9 @@ def test_certifying_is_not_charged_to_a_conic_solver(monkeypatch: pytest.MonkeyP
     """The clock ticks by one a call: between start and stop of a run nobody else may look at it."""
     ticks = iter(range(1000))
     rules = Rules(clock=lambda: float(next(ticks)))
-    monkeypatch.setattr(bench, "certify", lambda p, W: next(ticks) and original(p, W))
+    monkeypatch.setattr(bench_conic, "certify", lambda p, W: next(ticks) and original(p, W))
     original = sys.modules["llr_cvx.certify"].certify
-    compile_seconds, runs = bench.attempts(random_problem(0, N=16, d=2), "SCS", 1e-300, rules, lambda _: None)
+    compile_seconds, runs = bench_conic.attempts(random_problem(0, N=16, d=2), "SCS", 1e-300, rules, lambda _: None)
     assert compile_seconds == 1.0
     assert {a.seconds for a in runs} == {1.0}
 
@@ -212,7 +215,7 @@ def test_nothing_or_everything_is_fused(lambda1: float, share: float) -> None:
 
 def test_memory_is_that_of_the_new_process_alone() -> None:
     ballast = np.ones(50_000_000)  # 400 MB that the child must not be charged for
-    r = bench.measure_apart(40, 3, 1, 0.1, 1.0, 1e-6, ONCE)
+    r = bench.measure_apart("large", 40, 3, 1, 0.1, 1.0, 1e-6, ONCE)
     assert r.certified
     assert (r.part, r.N, r.d) == ("large", 40, 3)
     assert r.peak_bytes is not None
@@ -389,10 +392,11 @@ def test_coupled_and_large_come_on_request(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(bench, "instance", lambda *cell: cell)
     monkeypatch.setattr(bench, "measure_irls", lambda *a, **k: asked.append(a) or record(part="coupled"))
     monkeypatch.setattr(bench, "measure_apart", lambda *a, **k: asked.append(a) or record(part="large"))
-    result = run("--part", "coupled", "--part", "large", "--no-figure")
+    result = run("--part", "coupled", "--part", "large", "--part", "million", "--no-figure")
     assert result.exit_code == 0, result.output
     assert asked[0][1] == (5_000, 20, 0, 1.0, 1.0)
-    assert asked[1][:2] == (100_000, 20)
+    assert asked[1][:3] == ("large", 100_000, 20)
+    assert asked[2][:3] == ("million", 1_000_000, 5)
 
 
 def test_the_plane_comes_on_request(monkeypatch: pytest.MonkeyPatch) -> None:

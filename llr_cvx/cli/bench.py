@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from llr_cvx import _archive, bench, io
+from llr_cvx import _archive, bench, bench_conic, io
 from llr_cvx import bench_report as report
 from llr_cvx._extras import pip_install
 from llr_cvx._resources import blas_threads
@@ -27,12 +27,15 @@ QUICK_D, QUICK_N = 10, 4_000
 #: Growth with N is measured at this d, growth with d at this N.
 SIZE_D, DIM_N = 20, 1_000
 
-PARTS = ("race", "size", "dim", "path", "plane", "coupled", "large")
+PARTS = ("race", "size", "dim", "path", "plane", "coupled", "large", "million")
 #: Where a path begins and ends, as multiples of lambda1: the more points a decade, the more a warm start saves.
 SPANS = ((0.1, 1.0), (0.1, 10.0))
 
 #: The plane of penalties.
 LAMBDA1S, LAMBDA2S = (0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 0.1, 1.0, 10.0)
+
+#: N and d of what runs in a process of its own.
+APART = {"large": (100_000, 20), "million": (1_000_000, 5)}
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")
@@ -144,6 +147,7 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
     plane    IRLS to 1e-12 for lambda1 from 0.001 to 10 and lambda2 from 0.01 to 10   (only on request)
     coupled  N = 5,000, d = 20 with lambda1 = 1, where most edges fuse, to 1e-4       (only on request)
     large    N = 100,000, d = 20 in its own process, with its peak memory, to 1e-4    (only on request)
+    million  N = 1,000,000, d = 5 likewise: some four minutes                         (only on request)
 
     \b
     Exit 0: IRLS proved every gap asked for.    Exit 1: it missed one.    Exit 2: bad input.
@@ -196,8 +200,8 @@ def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> l
                 for gap in o["gaps"]:
                     irls("race", o["rows"], d, seed, gap)
                 problem = bench.instance(o["rows"], d, seed, *lambdas)
-                for solver in bench.TOLERANCES if not (o["quick"] and d > QUICK_D) else ():
-                    found += bench.measure_conic(problem, solver, o["gaps"], seed, rules, tell)
+                for solver in bench_conic.TOLERANCES if not (o["quick"] and d > QUICK_D) else ():
+                    found += bench_conic.measure_conic(problem, solver, o["gaps"], seed, rules, tell)
         if "size" in parts:
             for N in (N for N in o["sizes"] if not (o["quick"] and N > QUICK_N)):
                 irls("size", N, SIZE_D, seed, 1e-4)
@@ -218,11 +222,12 @@ def measure(o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> l
                 found.append(bench.measure_irls("plane", problem, 1e-12, seed, rules))
         if "coupled" in parts:
             irls("coupled", 5_000, 20, seed, 1e-4, lambda1=1.0)
-        if "large" in parts:
-            tell(f"IRLS to 1e-4, N = 100,000, d = 20, seed {seed}, in its own process ...")
-            found.append(bench.measure_apart(100_000, 20, seed, *lambdas, 1e-4, rules))
+        for part, (N, d) in APART.items():
+            if part in parts:
+                tell(f"IRLS to 1e-4, N = {N:,}, d = {d}, seed {seed}, in its own process ...")
+                found.append(bench.measure_apart(part, N, d, seed, *lambdas, 1e-4, rules))
     order = {part: k for k, part in enumerate(PARTS)}
-    solvers = {name: k for k, name in enumerate(("IRLS", *bench.TOLERANCES))}
+    solvers = {name: k for k, name in enumerate(("IRLS", *bench_conic.TOLERANCES))}
     return sorted(found, key=lambda r: (order[r.part], r.N, r.d, -r.gap, solvers.get(r.solver, 0)))
 
 
