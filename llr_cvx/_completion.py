@@ -86,11 +86,16 @@ def _wanted(face: Face, v: FloatArray) -> FloatArray:
     found by bisection, because the mean of the clipped values grows with the shift.
     """
     big = np.flatnonzero(face.sizes > 1)
-    rows = np.flatnonzero(face.sizes[face.clusters] > 1)
-    average = face.membership[big][:, rows] * (1.0 / face.sizes[big])[:, None]
+    rows = np.argsort(face.clusters, kind="stable")
+    rows = rows[face.sizes[face.clusters[rows]] > 1]
     c = np.searchsorted(big, face.clusters[rows])
+    starts = np.flatnonzero(np.diff(c, prepend=-1))
+
+    def average(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, starts, axis=0) / face.sizes[big, None])
+
     inner, support = v[rows], (face.w[big] != 0.0)[c]
-    mean = average @ inner
+    mean = average(inner)
     level = (2.0 * face.problem.lambda2 * np.abs(face.w[big]).sum(axis=1))[:, None]
     bound, goal = level[c], np.clip(mean, -level, level)
     off_support = np.clip(inner, -bound, bound)
@@ -100,9 +105,9 @@ def _wanted(face: Face, v: FloatArray) -> FloatArray:
         for _ in range(60):
             shift = 0.5 * (low + high)
             off_support = np.clip(inner + shift[c], -bound, bound)
-            below = average @ off_support < goal
+            below = average(off_support) < goal
             low, high = np.where(below, shift, low), np.where(below, high, shift)
-        off_support = off_support + (mean - average @ off_support)[c]
+        off_support = off_support + (mean - average(off_support))[c]
     wanted = v.copy()
     wanted[rows] = np.where(support, mean[c], off_support)
     return wanted

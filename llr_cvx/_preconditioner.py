@@ -43,7 +43,7 @@ def rank_two_inverse(diagonal: FloatArray, p: FloatArray, q: FloatArray) -> Oper
 def with_coarse_level(
     problem: Problem, smoother: Operator, c: FloatArray, Q: FloatArray, p: FloatArray, q: FloatArray
 ) -> Operator:
-    """The smoother plus a correction for each group of samples; the smoother itself where no edge is stiff.
+    """The smoother plus a correction for each group of samples; the smoother itself where no group is large enough.
 
     The block of a group is the sum of its samples' own terms and of the edges that leave it. Groups of fewer than
     d / 5 samples are left out: their blocks would cost more than the samples themselves.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ class Start(NamedTuple):
     W: FloatArray
     duals: Duals
     epsilon: float
+    other_W: FloatArray | None = None  # given as well, not begun with, but not to be lost
 
 
 def typical_weight(problem: Problem) -> float:
@@ -55,23 +57,36 @@ def warm_start(problem: Problem, W: FloatArray) -> Start:
     return Start(W, Duals(at.d_hat, at.w_hat), at.epsilon)
 
 
-def start_from(problem: Problem, W0: ArrayLike | Solution | list[Solution]) -> Start:
+def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) -> Start:
     """From a W alone, from a solution with its dual point, or from the last two solutions of a path.
 
-    Of the points that these offer the one with the smallest duality gap is taken, or W = 0 if none has a smaller J.
+    Of the points that these offer the one with the smallest duality gap is taken, or W = 0 if its J is no smaller
+    than J(0).
     """
     J_of_zero = float(len(problem.y) * np.log(2.0))
     path: Any = [W0] if isinstance(W0, Solution) else W0
-    if not (isinstance(path, list) and path and all(isinstance(s, Solution) for s in path)):
-        W = check.weight_matrix(path, problem.shape, "W0")
+    if not (isinstance(path, (list, tuple)) and any(isinstance(s, Solution) for s in path)):
+        W = _matrix(problem, path)
         return warm_start(problem, W) if problem.objective(W) < J_of_zero else cold_start(problem)
     for s in path:
+        if not isinstance(s, Solution):
+            raise ValueError(f"W0 is a list of solutions and of something else: {s!r:.60}; give solutions only")
         check.weight_matrix(s.W, problem.shape, "W0")
         if s.certificate.U.shape != (len(problem.edges), problem.shape[1]):
             raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
-    points = [_carried_over(problem, path[-1]), *_extrapolated(problem, path[-2:])]
+    last = path[-1]
+    points = [_carried_over(problem, last), *_extrapolated(problem, list(path[-2:]))]
     best = min((_point(problem, W, u) for W, u in points), key=lambda point: point.gap)
-    return _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
+    start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
+    return start._replace(other_W=last.W)
+
+
+def _matrix(problem: Problem, W0: Any) -> FloatArray:
+    no_matrix = isinstance(W0, list) and (not W0 or (isinstance(W0[0], np.ndarray) and W0[0].ndim == 2))
+    if no_matrix or isinstance(W0, str):
+        wanted = f"a matrix of shape {problem.shape}, a Solution or a list of them"
+        raise ValueError(f"W0 must be {wanted}, got {W0!r:.60}")
+    return check.weight_matrix(W0, problem.shape, "W0")
 
 
 class _Point(NamedTuple):
@@ -89,7 +104,7 @@ def _point(problem: Problem, W: FloatArray, u: FloatArray) -> _Point:
 
 
 def _start_at(problem: Problem, point: _Point) -> Start:
-    """z from the dual vectors, and the epsilon whose smoothing costs three times the gap."""
+    """z from the dual vectors, and an epsilon whose smoothing costs at most three times the gap."""
     v = problem.dual_vectors(problem.alpha(point.W), problem.radii[:, None] * point.u)
     largest = np.abs(v).max(axis=1, keepdims=True)
     z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
@@ -105,30 +120,42 @@ def _carried_over(problem: Problem, s: Solution) -> tuple[FloatArray, FloatArray
     Where every edge is fused, W does not change with lambda1, and neither does U.
     """
     U, old = s.certificate.U, s.problem.radii
-    on_sphere = row_dot(U, U) > (0.999 * old) ** 2
-    scaled = U * np.divide(problem.radii, old, out=np.zeros_like(old), where=old > 1e-300)[:, None]
-    return s.W, _in_unit_balls(problem, np.where(on_sphere[:, None], scaled, U))
+    norms = _row_norms(U)
+    on_sphere = (norms > 0.999 * old) & (norms > 0)
+    unit = np.divide(U, norms[:, None], out=np.zeros_like(U), where=on_sphere[:, None])
+    return s.W, np.where(on_sphere[:, None], unit, _in_unit_balls(problem, U))
 
 
 def _extrapolated(problem: Problem, path: list[Solution]) -> list[tuple[FloatArray, FloatArray]]:
-    """W and u on the line through two solutions, in the logarithm of the lambda that changes; W keeps its signs."""
+    """W and u on the line through two solutions, in the logarithm of the lambda that changes.
+
+    W keeps the zeros and the signs of the last one.
+    """
     lambdas = [(p.lambda1, p.lambda2) for p in (*(s.problem for s in path), problem)]
     changing = [values for values in zip(*lambdas, strict=True) if len(set(values)) > 1]
-    if len(path) < 2 or len(changing) != 1 or min(changing[0]) <= 0 or changing[0][0] == changing[0][1]:
+    if len(path) < 2 or len(changing) != 1 or min(changing[0]) <= 0:
         return []
     before, last = path
     at = np.log(changing[0])
+    if at[0] == at[1]:
+        return []
     h = float(np.clip((at[2] - at[1]) / (at[1] - at[0]), -2.0, 2.0))
     W = last.W + h * (last.W - before.W)
     U = last.certificate.U + h * (last.certificate.U - before.certificate.U)
-    return [(np.where(W * last.W < 0.0, 0.0, W), _in_unit_balls(problem, U))]
+    return [(np.where(W * np.sign(last.W) <= 0.0, 0.0, W), _in_unit_balls(problem, U))]
 
 
 def _in_unit_balls(problem: Problem, U: FloatArray) -> FloatArray:
-    """u_e = U_e / (lambda1 omega_e), shortened to length 1."""
-    radii = problem.radii
-    u = U * np.divide(1.0, radii, out=np.zeros_like(radii), where=radii > 1e-300)[:, None]
-    return np.asarray(u / np.maximum(1.0, np.sqrt(row_dot(u, u)))[:, None])
+    """u_e = U_e / (lambda1 omega_e), shortened to length 1; 0 where nothing is coupled."""
+    reach = np.maximum(problem.radii, _row_norms(U))[:, None]
+    return np.divide(U, reach, out=np.zeros_like(U), where=(problem.radii > 1e-300)[:, None])
+
+
+def _row_norms(U: FloatArray) -> FloatArray:
+    """Euclidean norms of rows, each scaled by its largest entry: no square overflows or vanishes."""
+    largest = np.abs(U).max(axis=1, initial=0.0)
+    scaled = np.divide(U, largest[:, None], out=np.zeros_like(U), where=largest[:, None] > 0)
+    return np.asarray(largest * np.sqrt(row_dot(scaled, scaled)))
 
 
 def centred(W: FloatArray, z: FloatArray, epsilon: float) -> FloatArray:

@@ -14,7 +14,7 @@ from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import row_dot
 
-PATIENCE = 12  # iterations after which a system counts as stiff
+PATIENCE = 16  # iterations after which a system counts as stiff
 MAX_CG = 1000
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from llr_cvx.bench import Record
-from llr_cvx.bench_report import groups, middle, select
+from llr_cvx.bench_report import groups, middle, select, times
 
 _COLORS = {
     "IRLS": "#000000",
@@ -56,6 +56,7 @@ def _draw_growth(ax: Axes, records: list[Record]) -> None:
     ax.plot(size, [s / size[0] for s in size], ":", color="#999999", label=f"proportional to {name}")
     ax.set(xscale="log", yscale="log", xlabel=name, ylabel="time, ratio to the first", title=f"Growth with {name}")
     ax.set_xticks(size, [f"{s:,}" for s in size])
+    ax.set_yticks(ratio, [times(x) for x in ratio])
     ax.minorticks_off()
     ax.legend(fontsize=8)
     ax.grid(alpha=0.25)

@@ -193,16 +193,18 @@ def _path(records: list[Record]) -> list[str]:
 
 
 def _plane(records: list[Record]) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for of_d in groups(records, lambda r: r.d):
         first = of_d[0]
+        lines += [""] if lines else []
         lines.append(f"IRLS to {first.gap:.0e} on the plane: seconds and gap proved, N = {first.N}, d = {first.d}")
         columns = sorted({r.lambda2 for r in of_d})
         lines.append("  lambda1   " + "".join(f"lambda2 = {x:g}".rjust(20) for x in columns))
         for row in groups(of_d, lambda r: r.lambda1):
             cells = [select(row, lambda2=x) for x in columns]
-            shown = [f"{_seconds(c)}  {shown_gap(max(r.reached for r in c), '.1e')}" for c in cells]
-            lines.append(f"  {row[0].lambda1:<9g} " + "".join(text.rjust(20) for text in shown))
+            gaps = [shown_gap(max(r.reached for r in cell), ".1e") for cell in cells]
+            shown = [f"{_seconds(cell):>11}{gap:>9}" for cell, gap in zip(cells, gaps, strict=True)]
+            lines.append(f"  {row[0].lambda1:<9g} " + "".join(shown))
     return lines
 
 

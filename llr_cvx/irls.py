@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,7 +65,7 @@ def solve_irls(
     problem: Problem,
     tol: float = 1e-6,
     *,
-    W0: ArrayLike | Solution | list[Solution] | None = None,
+    W0: ArrayLike | Solution | Sequence[Solution] | None = None,
     max_iter: int = 300,
     time_limit: float | None = None,
     callback: Callable[[Step], object] | None = None,
@@ -104,6 +104,8 @@ def solve_irls(
     >>> s.status, s.certificate.relative_gap <= 1e-9
     ('optimal', True)
     """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {problem!r:.60}: see Problem.from_samples")
     tol = check.real_number(tol, "tol", strict=True)
     max_iter = check.whole_number(max_iter, "max_iter")
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
@@ -120,6 +122,7 @@ def solve_irls(
     status = run.status
     if status == "optimal" and problem.lambda2 == 0:
         status = "uncertified"
+        reached += "; lambda2 = 0: proved among bounded W only"
     elif status == "optimal" and not proof.proves(tol):
         status = "inaccurate"
     if status not in ("optimal", "uncertified"):
@@ -188,9 +191,11 @@ def iterations(
     problem: Problem, start: Start, best: Best, tol: float, deadline: float = np.inf
 ) -> Iterator[Iterate]:
     """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`."""
-    W, duals, _ = start
+    W, duals = start.W, start.duals
     sizes = np.abs(W).sum(axis=1)
     best.primal(W, problem.objective(W))
+    if start.other_W is not None:
+        best.primal(start.other_W, problem.objective(start.other_W))
     best.bound(problem.alpha(W), problem.radii[:, None] * duals.u)
     if best.relative_gap <= max(tol, HANDOVER):
         yield Iterate(W, best.objective, best.objective, 0.0)
@@ -214,7 +219,7 @@ def iterations(
 
 def reweight(problem: Problem, start: Start, best: Best, tol: float) -> Iterator[tuple[Smoothed, Duals]]:
     """IRLS steps with epsilon shrinking, until tol or the gap where the multipliers take over."""
-    W, duals, epsilon = start
+    W, duals, epsilon = start.W, start.duals, start.epsilon
     floor = 1e-5 * epsilon
     at = smoothed(problem, centred(W, duals.z, epsilon), epsilon)
     cg_rtol, loose, held = 3e-2, 3e-2, 0

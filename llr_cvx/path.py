@@ -12,6 +12,9 @@ from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
 
+#: What is handed to `solve_irls`.
+OPTIONS = {"max_iter", "time_limit", "callback", "progress"}
+
 
 def regularization_path(
     problem: Problem,
@@ -32,7 +35,7 @@ def regularization_path(
     tol : float
         Certified relative gap of every point.
     **options
-        Handed to `solve_irls`.
+        max_iter, time_limit, callback and progress of `solve_irls`, for each point.
 
     Returns
     -------
@@ -44,6 +47,12 @@ def regularization_path(
     >>> [s.status for s in regularization_path(p, [0.01, 0.1, 1.0])]
     ['optimal', 'optimal', 'optimal']
     """
+    unknown = sorted(set(options) - OPTIONS)
+    if unknown:
+        raise TypeError(
+            f"regularization_path() has no argument {unknown[0]!r}: the penalties are lambda1s and lambda2, and "
+            f"{', '.join(sorted(OPTIONS))} are handed to solve_irls"
+        )
     first = _values(lambda1s, problem.lambda1, "lambda1s")
     second = _values(lambda2, problem.lambda2, "lambda2")
     if len(first) > 1 and len(second) > 1:
@@ -63,7 +72,9 @@ def regularization_path(
 def _values(value: ArrayLike | None, default: float, name: str) -> list[float]:
     if value is None:
         return [default]
-    values = [check.real_number(v, name) for v in np.atleast_1d(np.asarray(value, dtype=object))]
+    values = [
+        check.real_number(v, f"every value of {name}") for v in np.atleast_1d(np.asarray(value, dtype=object))
+    ]
     if not values:
         raise ValueError(f"{name} is empty: at least one value is needed")
     return values

@@ -202,11 +202,21 @@ def test_callback_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
         ({"time_limit": -1.0}, "time_limit"),
         ({"W0": np.zeros((2, 2))}, "W0 has shape"),
         ({"W0": np.full((64, 5), np.nan)}, "W0 has a non-finite"),
+        ({"W0": []}, r"W0 must be a matrix of shape \(64, 5\), a Solution or a list of them, got \[\]"),
+        ({"W0": "abc"}, "a Solution or a list of them, got 'abc'"),
+        ({"W0": [np.zeros((64, 5))] * 2}, "W0 must be a matrix"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         llr.solve_irls(small(), **options)  # type: ignore[arg-type]
+
+
+def test_what_is_no_problem_and_no_solution_is_named() -> None:
+    with pytest.raises(TypeError, match=r"problem must be a Problem, got 'p': see Problem\.from_samples"):
+        llr.solve_irls("p")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="of something else: 'x'; give solutions only"):
+        llr.solve_irls(small(), W0=[llr.solve_irls(small()), "x"])  # type: ignore[list-item]
 
 
 def test_a_solution_of_another_graph_is_refused_as_start() -> None:
@@ -299,6 +309,7 @@ def test_without_the_exclusive_penalty_overlapping_data_is_solved_and_said_to_be
     exact = llr.solve_exact(p)
     assert s.objective <= exact.objective * (1 + 1e-6)
     assert "lambda2 = 0" in str(s.certificate)
+    assert "among bounded W only" in s.message
 
 
 def test_without_the_exclusive_penalty_separable_data_is_refused() -> None:

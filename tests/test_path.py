@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -44,8 +46,52 @@ def test_a_path_in_both_penalties_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [([], "lambda1s is empty"), ([0.1, -1.0], "lambda1s must be"), (["a"], "lambda1s must be")],
+    [([], "lambda1s is empty"), ([0.1, -1.0], "every value of lambda1s must be"), (["a"], "lambda1s must be")],
 )
 def test_bad_values_are_named(values: list[object], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         llr.regularization_path(problem(), values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["lambda1", "lambda2s", "W0"])
+def test_arguments_that_do_not_exist_are_named_with_those_that_do(name: str) -> None:
+    with pytest.raises(
+        TypeError, match=f"no argument '{name}': the penalties are lambda1s and lambda2, and callback"
+    ):
+        llr.regularization_path(problem(), [0.1], **{name: None})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("which", ["lambda1s", "lambda2"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [100.0, np.nextafter(100.0, 200.0), np.nextafter(100.0, 200.0)],
+        [1e6, np.nextafter(1e6, 2e6), 2e6],
+        [1, 1, 2],
+    ],
+)
+def test_points_that_nearly_coincide(which: str, values: list[float]) -> None:
+    """Adjacent numbers can have equal logarithms: nothing is extrapolated then."""
+    p = Problem(np.eye(4), [1, -1, 1, -1], [[0, 1], [1, 2], [2, 3]], [1.0, 1, 1], 0.1, 1.0)
+    assert [s.status for s in llr.regularization_path(p, **{which: values})] == ["optimal"] * 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lambda1s", [[1e-200, 1e120], [1e-300, 1e10], [1e10, 1e-300]])
+def test_points_that_are_worlds_apart(lambda1s: list[float]) -> None:
+    assert [s.status for s in llr.regularization_path(problem(), lambda1s)] == ["optimal"] * 2
+
+
+def test_a_point_proved_at_once_has_no_weight_that_the_last_one_lacked() -> None:
+    path = llr.regularization_path(problem(), np.geomspace(1.0, 0.5, 80), tol=1e-4)
+    at_once = [(last, s) for last, s in pairwise(path) if s.n_iter == 1]
+    assert at_once
+    assert all(np.all(last.support | ~s.support) for last, s in at_once)
+
+
+def test_a_limit_never_gives_less_than_the_point_before() -> None:
+    p = problem()
+    first, last = (llr.solve_irls(p.with_lambdas(l1)) for l1 in (0.01, 0.1))
+    target = p.with_lambdas(0.3)
+    with pytest.warns(llr.solution.ConvergenceWarning):
+        s = llr.solve_irls(target, W0=(first, last), max_iter=1)
+    assert s.objective <= target.objective(last.W)

@@ -9,7 +9,7 @@ import click
 #: Subcommand -> one line of help. The module llr_cvx.cli.<name> holds a click command called `command`.
 COMMANDS = {
     "verify": "Solve a problem with every solver, certify the answers and print the proof.",
-    "detect": "Find and explain the outliers of a CSV file, given a CSV file of known inliers.",
+    "detect": "Find and explain the outliers of a table, given a table of known inliers.",
     "reproduce": "Regenerate the figures and tables of the paper.",
     "bench": "Race the fast solver against general conic solvers.",
     "instances": "List, export and regenerate the library of certified problems.",

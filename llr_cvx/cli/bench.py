@@ -140,14 +140,16 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
     is shown so, with the gap it reached. Read the ratios: seconds belong to your machine.
 
     \b
-    race     time to each of --gaps for IRLS, CVXPY+Clarabel and CVXPY+SCS on the paper's synthetic data
+    race     time to each of --gaps for IRLS, CVXPY+Clarabel and CVXPY+SCS
     size     growth of IRLS with N, to a gap of 1e-4
     dim      growth of IRLS with d, to a gap of 1e-4
-    path     warm-started paths from lambda1/10 to lambda1 and to 10 lambda1, against as many cold solves, to 1e-6
-    plane    IRLS to 1e-12 for lambda1 from 0.001 to 10 and lambda2 from 0.01 to 10   (only on request)
-    coupled  N = 5,000, d = 20 with lambda1 = 1, where most edges fuse, to 1e-4       (only on request)
-    large    N = 100,000, d = 20 in its own process, with its peak memory, to 1e-4    (only on request)
-    million  N = 1,000,000, d = 5 likewise: some four minutes                         (only on request)
+    path     warm-started paths from lambda1/10 to lambda1 and to 10 lambda1,
+             against as many cold solves, to 1e-6
+    Only on request:
+    plane    IRLS to 1e-12 for lambda1 from 0.001 to 10, lambda2 from 0.01 to 10: a minute
+    coupled  N = 5,000, d = 20 with lambda1 = 1, where most edges fuse, to 1e-4
+    large    N = 100,000, d = 20 in its own process, with its peak memory, to 1e-4
+    million  N = 1,000,000, d = 5 likewise: some four minutes
 
     \b
     Exit 0: IRLS proved every gap asked for.    Exit 1: it missed one.    Exit 2: bad input.

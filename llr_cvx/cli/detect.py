@@ -76,7 +76,7 @@ OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
 )
 @click.option(
     "--contamination",
-    type=opt.Finite(),
+    type=float,
     callback=opt.share,
     help="Call this share of the test rows outliers: above 0, at most 0.5 (0.05 for 5 %).",
 )
