@@ -35,7 +35,7 @@ class Curvature:
 
 
 def solve_system(
-    problem: Problem, H: Curvature, rhs: FloatArray, rtol: float, stiff: bool = False, max_cg: int = MAX_CG
+    problem: Problem, H: Curvature, rhs: FloatArray, rtol: float, stiff: bool = False
 ) -> tuple[FloatArray, int]:
     """H^-1 rhs by conjugate gradients, and the iterations spent.
 
@@ -66,11 +66,11 @@ def solve_system(
     smoother = rank_two_inverse(H.Q + problem.degrees(H.c)[:, None], x, H.sigma)
     spent, start = 0, None
     if not stiff:
-        start, spent = conjugate_gradients(apply, smoother, rhs, rtol, min(PATIENCE, max_cg))
+        start, spent = conjugate_gradients(apply, smoother, rhs, rtol, PATIENCE)
         if spent < PATIENCE:
             return start, spent
     two_levels = with_coarse_level(problem, smoother, H.c, H.Q, x, H.sigma)
-    solution, n = conjugate_gradients(apply, two_levels, rhs, rtol, max_cg - spent, start)
+    solution, n = conjugate_gradients(apply, two_levels, rhs, rtol, MAX_CG - spent, start)
     return solution, spent + n
 
 

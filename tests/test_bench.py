@@ -198,15 +198,14 @@ def test_cheapest_is_not_the_loosest() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_fused_edges_are_seen_before_the_rows_are_equal(seed: int) -> None:
-    """The dual tells at 1e-6 most of what equal rows tell at 1e-9, and nothing else; at 1e-4 about as much."""
+    """The dual tells at a gap of 1e-4 most of what equal rows tell at 1e-9, and nothing else."""
     p = random_problem(seed, N=40, d=4, lambda1=0.3)
-    rough, good, fine = (solve_irls(p, tol) for tol in (1e-4, 1e-6, 1e-9))
+    rough, fine = solve_irls(p, 1e-4), solve_irls(p, 1e-9)
     i, j = p.edges.T
     exact = np.mean(np.all(fine.W[i] == fine.W[j], axis=1))
     assert 0.2 < exact < 0.9
     assert 0.6 * exact < bench.fused_share(fine) <= exact
-    assert 0.6 * exact < bench.fused_share(good) <= exact
-    assert bench.fused_share(rough) == pytest.approx(exact, rel=0.2)
+    assert 0.6 * exact < bench.fused_share(rough) <= exact
 
 
 @pytest.mark.parametrize(("lambda1", "share"), [(1e-4, 0.0), (1e6, 1.0)])

@@ -61,7 +61,7 @@ def test_the_curvature_is_the_derivative_of_the_gradient() -> None:
         mm.DAMPING
         * (np.abs(at.gradient).max(axis=1) / np.maximum(m.t * np.abs(at.zeta).max(axis=1), m.tau))[:, None]
     )
-    back, _ = solve_system(p, H, image, 1e-10, max_cg=5000)
+    back, _ = solve_system(p, H, image, 1e-10)
     np.testing.assert_allclose(np.vdot(back, image), np.vdot(direction, image), rtol=1e-5)
 
 
@@ -134,6 +134,23 @@ def test_every_step_proves_a_bound_and_ends_at_the_optimum() -> None:
     exact = solve_exact(p)
     assert best.objective <= exact.objective * (1 + 1e-8)
     assert best.dual <= exact.objective * (1 + 1e-12)
+
+
+def test_lengths_stop_shrinking_while_the_gap_still_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter ones would only magnify the rounding of d_e in u_e = q_e / tau."""
+    lengths: list[float] = []
+
+    def watched(problem, at, m, rtol):  # type: ignore[no-untyped-def]
+        lengths.append(m.t)
+        return newton(problem, at, m, rtol)
+
+    newton = mm.newton
+    monkeypatch.setattr(mm, "newton", watched)
+    monkeypatch.setattr(mm, "SHORTEST", 0.05)
+    s = llr.solve_irls(random_problem(3, N=40, d=4, lambda1=0.3, lambda2=0.5), tol=1e-8)
+    assert s.status == "optimal"
+    assert max(lengths) > 0.05
+    assert min(lengths) >= 0.05 * mm.SHRINK_TAU
 
 
 @pytest.mark.parametrize("fault", [-1.0, 30.0])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 import llr_cvx as llr
+from llr_cvx._starts import _extrapolated
 from llr_cvx.problem import Problem
+from llr_cvx.solution import ConvergenceWarning
 
 
 def problem() -> Problem:
@@ -81,17 +81,19 @@ def test_points_that_are_worlds_apart(lambda1s: list[float]) -> None:
     assert [s.status for s in llr.regularization_path(problem(), lambda1s)] == ["optimal"] * 2
 
 
-def test_a_point_proved_at_once_has_no_weight_that_the_last_one_lacked() -> None:
-    path = llr.regularization_path(problem(), np.geomspace(1.0, 0.5, 80), tol=1e-4)
-    at_once = [(last, s) for last, s in pairwise(path) if s.n_iter == 1]
-    assert at_once
-    assert all(np.all(last.support | ~s.support) for last, s in at_once)
+def test_a_start_on_the_line_through_two_points_keeps_the_zeros_and_signs_of_the_last() -> None:
+    p = problem()
+    path = [llr.solve_irls(p.with_lambdas(l1), tol=1e-8) for l1 in (0.06, 0.05)]
+    ((W, _),) = _extrapolated(p.with_lambdas(0.04), path)
+    assert np.any(path[0].support & ~path[1].support)
+    assert np.all((W == 0.0) | (np.sign(W) == np.sign(path[1].W)))
 
 
 def test_a_limit_never_gives_less_than_the_point_before() -> None:
-    p = problem()
+    X_inlier, X_test, _ = llr.make_synthetic(5, 1, 20, 10, 2)
+    p = Problem.from_samples(X_inlier, X_test)
     first, last = (llr.solve_irls(p.with_lambdas(l1)) for l1 in (0.01, 0.1))
     target = p.with_lambdas(0.3)
-    with pytest.warns(llr.solution.ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning):
         s = llr.solve_irls(target, W0=(first, last), max_iter=1)
     assert s.objective <= target.objective(last.W)
