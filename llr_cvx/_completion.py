@@ -83,7 +83,7 @@ def _wanted(face: Face, v: FloatArray) -> FloatArray:
     """The nearest v with the same sum over each cluster that satisfies the conditions there.
 
     On the support that is the mean. Off it, it is clip(v + shift) with one shift for each cluster and feature,
-    found by bisection, because the mean of the clipped values grows with the shift.
+    found by Newton's method between bounds: the mean of the clipped values grows with the shift.
     """
     big = np.flatnonzero(face.sizes > 1)
     rows = np.argsort(face.clusters, kind="stable")
@@ -94,20 +94,24 @@ def _wanted(face: Face, v: FloatArray) -> FloatArray:
     def average(values: FloatArray) -> FloatArray:
         return np.asarray(np.add.reduceat(values, starts, axis=0) / face.sizes[big, None])
 
-    inner, support = v[rows], (face.w[big] != 0.0)[c]
+    inner, support = v[rows], face.w[big] != 0.0
     mean = average(inner)
     level = (2.0 * face.problem.lambda2 * np.abs(face.w[big]).sum(axis=1))[:, None]
-    bound, goal = level[c], np.clip(mean, -level, level)
-    off_support = np.clip(inner, -bound, bound)
-    if np.any(off_support != inner):
-        high = np.full_like(mean, np.abs(inner).max() + level.max())
-        low = -high
-        for _ in range(60):
-            shift = 0.5 * (low + high)
-            off_support = np.clip(inner + shift[c], -bound, bound)
-            below = average(off_support) < goal
-            low, high = np.where(below, shift, low), np.where(below, high, shift)
-        off_support = off_support + (mean - average(off_support))[c]
+    bound = level[c]
+    spread = ~support & (np.abs(mean) < level)  # elsewhere every member gets the mean
+    low = np.broadcast_to(-2.0 * (np.abs(inner).max(initial=0.0) + level.max(initial=0.0)), mean.shape)
+    high, shift = -low, np.zeros_like(mean)
+    for _ in range(60):
+        moved = inner + shift[c]
+        inside = np.abs(moved) < bound
+        clipped = np.clip(moved, -bound, bound)
+        missing = np.where(spread, mean - average(clipped), 0.0)
+        if np.all(np.abs(missing) <= 1e-12 * level):
+            break
+        low, high = np.where(missing > 0, shift, low), np.where(missing < 0, shift, high)
+        slope = average(inside.astype(float))
+        newton = shift + np.divide(missing, slope, out=np.full_like(mean, np.inf), where=slope > 0)
+        shift = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
     wanted = v.copy()
-    wanted[rows] = np.where(support, mean[c], off_support)
+    wanted[rows] = np.where(spread[c], clipped + missing[c], mean[c])
     return wanted

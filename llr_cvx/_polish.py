@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from llr_cvx._best import Best
 from llr_cvx._completion import complete_dual
-from llr_cvx._face import descend, face_of
+from llr_cvx._descent import descend
+from llr_cvx._face import face_of
 from llr_cvx._multipliers import Lagrangian
 from llr_cvx.problem import Problem
 

@@ -37,7 +37,8 @@ from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
-FINISH = 1e-9  # a tol from here on asks for the machine-precision finish, which starts at this relative gap
+FINISH = 1e-9  # a tol from here on asks for the machine-precision finish,
+FIRST_TRY, NEXT_TRY = 3e-7, 0.03  # tried at this relative gap, and where it fails at this share of the gap then
 
 
 class Step(NamedTuple):
@@ -206,11 +207,11 @@ def iterations(
     if best.relative_gap <= tol:
         return
     m = multipliers(problem, duals, sizes, best.relative_gap)
-    finish_at = FINISH if tol <= FINISH else 0.0
+    finish_at = FIRST_TRY if tol <= FINISH else 0.0
     for point in multiply(problem, W, m, best, tol, deadline):
         if best.relative_gap <= finish_at:
             polish(problem, point, best)
-            finish_at = 0.1 * best.relative_gap
+            finish_at = NEXT_TRY * best.relative_gap
         yield Iterate(best.W, best.objective, best.objective, 0.0)
     if best.relative_gap > tol:  # stalled: rounding, or scales that differ by many orders of magnitude
         polish(problem, point, best)
