@@ -5,54 +5,44 @@ it has to carry the differences of the v_i, so that at every sample of the clust
 
     v_ik = -2 lambda2 ||w||_1 sign(w_k)  on the support,      |v_ik| <= 2 lambda2 ||w||_1  off it,
 
-and ||U_e|| <= lambda1 omega_e. These are two convex sets, flows and balls. Projecting onto the first is one
-Laplacian system, onto the second a scaling; Douglas-Rachford iterations find a common point, where there is one,
-in a few rounds.
+and ||U_e|| <= lambda1 omega_e. With U and v as unknowns these are two convex sets: v = A U + b, an affine space,
+and balls for U with intervals for v. Projecting onto the first is one Laplacian system, onto the second a scaling
+and a clipping; Douglas-Rachford iterations find a common point where there is one.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import diags_array
+from collections.abc import Callable
 
-from llr_cvx._cg import Operator, conjugate_gradients
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+
+from llr_cvx._cg import conjugate_gradients
 from llr_cvx._face import Face
-from llr_cvx._validation import FloatArray
+from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.certificate import lower_bound
 from llr_cvx.smoothing import row_dot
 
+ROUNDS = 600
+FEW = 6.0  # samples of a small cluster
+APART = 0.1  # sets that stay apart by this share of their first distance have no point in common: the face is wrong
+DENSE = 500  # samples in clusters up to which the Laplacian system is inverted once for all rounds
 
-def complete_dual(face: Face, U: FloatArray, target: float, max_rounds: int = 60) -> tuple[FloatArray, FloatArray]:
+
+def complete_dual(face: Face, U: FloatArray, target: float) -> tuple[FloatArray, FloatArray]:
     """(alpha, U) for the face's W, inside clusters starting from the given U; stops once D reaches `target`."""
     p = face.problem
     W = face.W
     alpha = p.alpha(W)
     D = p.incidence @ W
     norms = np.sqrt(row_dot(D, D))
-    inside = norms == 0.0
-    outer = p.radii[:, None] * np.divide(D, norms[:, None], out=np.zeros_like(D), where=~inside[:, None])
-    U = into_balls(np.where(inside[:, None], U, outer), p.radii)
-    if not (inside & (p.radii > 0)).any():
-        return alpha, U
-    onto_flows = _projection_onto_flows(face, alpha, inside)
-    best_U, best, first = U, lower_bound(p, alpha, U, W), np.inf
-    point = U
-    for k in range(max_rounds):
-        ball = into_balls(point, p.radii)
-        flow = onto_flows(2.0 * ball - point)
-        point = point + flow - ball
-        candidate = into_balls(flow, p.radii)
-        value = lower_bound(p, alpha, candidate, W)
-        if value > best:
-            best_U, best = candidate, value
-        if best >= target:
-            break
-        if k % 10 == 0:  # give up where ten rounds do not halve what is missing: the face is wrong
-            if target - best > 0.5 * first:
-                break
-            first = target - best
-    return alpha, best_U
+    fused = norms == 0.0
+    outer = p.radii[:, None] * np.divide(D, norms[:, None], out=np.zeros_like(D), where=~fused[:, None])
+    U = into_balls(np.where(fused[:, None], U, outer), p.radii)
+    inside = np.flatnonzero(fused & (p.radii > 0))
+    if inside.size:
+        U[inside] = _inside_clusters(face, alpha, U, inside, target - lower_bound(p, alpha, U, W))
+    return alpha, U
 
 
 def into_balls(U: FloatArray, radii: FloatArray) -> FloatArray:
@@ -61,57 +51,57 @@ def into_balls(U: FloatArray, radii: FloatArray) -> FloatArray:
     return U * np.divide(radii, norms, out=np.ones_like(norms), where=norms > radii)[:, None]
 
 
-def _projection_onto_flows(face: Face, alpha: FloatArray, inside: NDArray[np.bool_]) -> Operator:
-    """U -> the nearest U, in the norm weighted by 1/radius, whose v satisfies the conditions of each cluster."""
-    p = face.problem
-    conductance = np.where(inside, p.radii, 0.0)
-    L = (p.incidence_T @ diags_array(conductance) @ p.incidence).tocsr()
-    diagonal = L.diagonal()
-    member = (diagonal > 0)[:, None]
-    inverse = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)[:, None]
+def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntArray, missing: float) -> FloatArray:
+    """The U_e of the edges inside clusters, improved until D has grown by what is missing."""
+    p, W = face.problem, face.W
+    radii = p.radii[inside]
+    rows = np.unique(p.edges[inside])
+    B = p.incidence[inside][:, rows].tocsr()
+    A = B.T.tocsr()
+    best = U_in = U[inside]
+    b = p.dual_vectors(alpha, U)[rows] - A @ U_in
+    level = 2.0 * p.lambda2 * np.abs(W[rows]).sum(axis=1, keepdims=True)
+    sign = np.sign(W[rows])
+    low, high = np.where(sign < 0, level, -level), np.where(sign > 0, -level, level)
+    L = (A @ diags_array(radii) @ B).tocsr()
+    # Of v against U: the systems stay well conditioned, and large clusters need few rounds.
+    weight = np.median(L.diagonal()) * np.minimum(1.0, FEW / face.sizes[face.clusters[rows]])[:, None]
+    solve = _solver((L + diags_array(weight[:, 0])).tocsr())
 
-    def project(U: FloatArray) -> FloatArray:
-        v = p.dual_vectors(alpha, U)
-        residual = np.where(member, _wanted(face, v) - v, 0.0)
-        phi, _ = conjugate_gradients(lambda P: np.asarray(L @ P), lambda R: inverse * R, residual, 1e-10, 200)
-        return np.asarray(U + conductance[:, None] * (p.incidence @ phi))
+    def loss(U_in: FloatArray) -> float:
+        """What these samples take from D."""
+        v_max = np.abs(A @ U_in + b).max(axis=1)
+        return float(((v_max / (2.0 * np.sqrt(p.lambda2))) ** 2).sum())
 
-    return project
-
-
-def _wanted(face: Face, v: FloatArray) -> FloatArray:
-    """The nearest v with the same sum over each cluster that satisfies the conditions there.
-
-    On the support that is the mean. Off it, it is clip(v + shift) with one shift for each cluster and feature,
-    found by Newton's method between bounds: the mean of the clipped values grows with the shift.
-    """
-    big = np.flatnonzero(face.sizes > 1)
-    rows = np.argsort(face.clusters, kind="stable")
-    rows = rows[face.sizes[face.clusters[rows]] > 1]
-    c = np.searchsorted(big, face.clusters[rows])
-    starts = np.flatnonzero(np.diff(c, prepend=-1))
-
-    def average(values: FloatArray) -> FloatArray:
-        return np.asarray(np.add.reduceat(values, starts, axis=0) / face.sizes[big, None])
-
-    inner, support = v[rows], face.w[big] != 0.0
-    mean = average(inner)
-    level = (2.0 * face.problem.lambda2 * np.abs(face.w[big]).sum(axis=1))[:, None]
-    bound = level[c]
-    spread = ~support & (np.abs(mean) < level)  # elsewhere every member gets the mean
-    low = np.broadcast_to(-2.0 * (np.abs(inner).max(initial=0.0) + level.max(initial=0.0)), mean.shape)
-    high, shift = -low, np.zeros_like(mean)
-    for _ in range(60):
-        moved = inner + shift[c]
-        inside = np.abs(moved) < bound
-        clipped = np.clip(moved, -bound, bound)
-        missing = np.where(spread, mean - average(clipped), 0.0)
-        if np.all(np.abs(missing) <= 1e-12 * level):
+    first = least = loss(U_in)
+    v, phi = np.clip(A @ U_in + b, low, high), np.zeros_like(b)
+    distances: list[float] = []
+    for k in range(ROUNDS):
+        U_ball, v_clipped = into_balls(U_in, radii), np.clip(v, low, high)
+        U_over, v_over = 2.0 * U_ball - U_in, 2.0 * v_clipped - v
+        phi = solve(A @ U_over + b - v_over, phi)
+        U_new, v_new = U_over - radii[:, None] * (B @ phi), v_over + weight * phi
+        dU, dv = U_new - U_ball, v_new - v_clipped
+        U_in, v = U_in + dU, v + dv
+        candidate = into_balls(U_new, radii)
+        value = loss(candidate)
+        if value < least:
+            best, least = candidate, value
+        distances.append(float(np.sum(row_dot(dU, dU) / radii) + np.sum(dv**2 / weight)) ** 0.5)
+        stuck = k % 50 == 0 and k > 0 and distances[k] > max(0.9 * distances[k - 50], APART * distances[0])
+        if first - least >= missing or stuck:
             break
-        low, high = np.where(missing > 0, shift, low), np.where(missing < 0, shift, high)
-        slope = average(inside.astype(float))
-        newton = shift + np.divide(missing, slope, out=np.full_like(mean, np.inf), where=slope > 0)
-        shift = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
-    wanted = v.copy()
-    wanted[rows] = np.where(spread[c], clipped + missing[c], mean[c])
-    return wanted
+    return best
+
+
+def _solver(M: csr_array) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """(right-hand side, guess) -> solution, for a positive definite matrix."""
+    if M.shape[0] <= DENSE:
+        inverse = np.linalg.inv(M.toarray())
+        return lambda rhs, _: np.asarray(inverse @ rhs)
+    scale = (1.0 / M.diagonal())[:, None]
+
+    def solve(rhs: FloatArray, guess: FloatArray) -> FloatArray:
+        return conjugate_gradients(lambda P: np.asarray(M @ P), lambda R: scale * R, rhs, 1e-10, 200, guess)[0]
+
+    return solve

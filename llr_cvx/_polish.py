@@ -19,6 +19,6 @@ def polish(problem: Problem, at: Lagrangian, best: Best) -> None:
     face, done = descend(face_of(problem, at.sparse, at.fused), BUDGET, accuracy=1e-13)
     W, objective = face.W, problem.objective(face.W)
     if done:
-        alpha, U = complete_dual(face, problem.radii[:, None] * at.u, target=objective * (1.0 - 1e-13))
+        alpha, U = complete_dual(face, problem.radii[:, None] * at.u, target=objective * (1.0 - 1e-14))
         best.bound(alpha, U)
     best.primal(W, objective)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from builders import random_problem
 from numpy.testing import assert_allclose
 
 import llr_cvx as llr
-from llr_cvx._completion import _wanted
+from llr_cvx import _completion, bench
+from llr_cvx._completion import complete_dual, into_balls
 from llr_cvx._descent import descend
 from llr_cvx._face import Face, face_of
 from llr_cvx._face_system import PATIENCE, FaceSystem, paired
+from llr_cvx.certificate import certificate
 
 
 def a_face(seed: int = 0, N: int = 20, d: int = 4) -> Face:
@@ -149,30 +150,41 @@ def test_descent_from_a_disturbed_optimum_comes_back(seed: int) -> None:
     assert_allclose(p.objective(found.W), s.objective, rtol=1e-13)
 
 
-def test_wanted_dual_vectors_are_the_nearest_allowed_ones() -> None:
-    """Against the projection written in CVXPY, cluster by cluster and feature by feature."""
-    face = a_face(seed=5)
-    v = 8.0 * np.random.default_rng(6).standard_normal(face.problem.shape)
-    wanted = _wanted(face, v)
-    level = 2.0 * face.problem.lambda2 * np.abs(face.w).sum(axis=1)
-    clipped = 0
-    for c in range(len(face.w)):
-        rows = np.flatnonzero(face.clusters == c)
-        if len(rows) == 1:
-            assert_allclose(wanted[rows], v[rows])
-            continue
-        for k in range(v.shape[1]):
-            mean = v[rows, k].mean()
-            if face.w[c, k] != 0 or abs(mean) >= level[c]:
-                assert_allclose(wanted[rows, k], mean)
-                continue
-            z = cp.Variable(len(rows))
-            allowed = [cp.sum(z) == v[rows, k].sum(), cp.abs(z) <= level[c]]
-            cp.Problem(cp.Minimize(cp.sum_squares(z - v[rows, k])), allowed).solve(solver=cp.CLARABEL)
-            assert_allclose(wanted[rows, k], z.value, atol=1e-5)
-            assert_allclose(wanted[rows, k].sum(), v[rows, k].sum(), atol=1e-12)
-            clipped += bool(np.any(np.isclose(np.abs(wanted[rows, k]), level[c])))
-    assert clipped >= 3
+@pytest.mark.parametrize(("seed", "lambda1"), [(0, 0.1), (1, 0.1), (2, 1.0), (3, 10.0), (5, 0.1)])
+def test_the_dual_of_the_right_face_is_found_from_nothing(seed: int, lambda1: float) -> None:
+    p = bench.instance(310, 10, seed, lambda1)
+    s = llr.solve_irls(p, tol=1e-12)
+    face = face_of(p, s.W, np.all(s.W[p.edges[:, 0]] == s.W[p.edges[:, 1]], axis=1))
+    assert face.sizes.max() >= 3
+    alpha, U = complete_dual(face, np.zeros_like(s.certificate.U), target=s.objective * (1 - 1e-10))
+    proof = certificate(p, s.W, alpha, U)
+    assert -1e-13 <= proof.relative_gap <= 1.1e-10
+
+
+def test_the_dual_of_a_wrong_face_is_given_up_and_no_worse_than_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = bench.instance(93, 10, 0)
+    s = llr.solve_irls(p, tol=1e-12)
+    fused = np.all(s.W[p.edges[:, 0]] == s.W[p.edges[:, 1]], axis=1)
+    fused[np.flatnonzero(~fused)[:5]] = True
+    face, U = face_of(p, s.W, fused), s.certificate.U
+    rounds = []
+    monkeypatch.setattr(_completion, "into_balls", lambda *a, f=into_balls: rounds.append(1) or f(*a))
+    after = certificate(p, face.W, *complete_dual(face, U, target=p.objective(face.W)))
+    assert len(rounds) < _completion.ROUNDS / 2
+    monkeypatch.setattr(_completion, "ROUNDS", 0)
+    before = certificate(p, face.W, *complete_dual(face, U, target=p.objective(face.W)))
+    assert before.dual <= after.dual < s.certificate.dual * (1 - 1e-6)
+
+
+def test_large_and_small_systems_inside_clusters_have_the_same_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = bench.instance(93, 10, 1, lambda1=0.3)
+    s = llr.solve_irls(p, tol=1e-12)
+    face = face_of(p, s.W, np.all(s.W[p.edges[:, 0]] == s.W[p.edges[:, 1]], axis=1))
+    start = np.zeros_like(s.certificate.U)
+    inverted = complete_dual(face, start, target=s.objective * (1 - 1e-10))
+    monkeypatch.setattr(_completion, "DENSE", 0)
+    iterated = complete_dual(face, start, target=s.objective * (1 - 1e-10))
+    assert_allclose(iterated[1], inverted[1], atol=1e-6 * p.radii.max())
 
 
 @pytest.mark.parametrize("seed", range(5))
