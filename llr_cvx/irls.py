@@ -9,6 +9,8 @@ those of the current W, smoothed by epsilon, and one linear system is solved by 
 * Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
   `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error. An
   iteration is then one update of the multipliers, and the trace holds the best J so far, with epsilon = 0.
+* For tol <= 1e-9 Newton's method on the face of W that the multipliers show (see `llr_cvx._polish`) is tried before
+  they have got there: where that face is right, it goes to rounding error at once.
 
 Only a certified relative gap ends it well; limits are statuses of their own.
 """
