@@ -197,7 +197,8 @@ def _plane(records: list[Record]) -> list[str]:
     for of_d in groups(records, lambda r: r.d):
         first = of_d[0]
         lines += [""] if lines else []
-        lines.append(f"IRLS to {first.gap:.0e} on the plane: seconds and gap proved, N = {first.N}, d = {first.d}")
+        title = f"IRLS to {first.gap:.0e} on the plane, N = {first.N}, d = {first.d}: seconds and gap proved"
+        lines.append(title + (" (median and worst of the seeds)" if len({r.seed for r in of_d}) > 1 else ""))
         columns = sorted({r.lambda2 for r in of_d})
         lines.append("  lambda1   " + "".join(f"lambda2 = {x:g}".rjust(20) for x in columns))
         for row in groups(of_d, lambda r: r.lambda1):

@@ -108,7 +108,7 @@ def solve_irls(
     ('optimal', True)
     """
     if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a Problem, got {problem!r:.60}: see Problem.from_samples")
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: see Problem.from_samples")
     tol = check.real_number(tol, "tol", strict=True)
     max_iter = check.whole_number(max_iter, "max_iter")
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)

@@ -112,12 +112,19 @@ class Solution:
 
     @cached_property
     def support(self) -> NDArray[np.bool_]:
-        """Where W is not exactly zero: the features selected for each sample."""
+        """Where W is not exactly zero: the features selected for each sample.
+
+        Conic solvers leave no exact zeros and no exactly equal rows; `solve_irls` does, and for tol <= 1e-9, where
+        its finish succeeds, they are those of the optimum.
+        """
         return check.read_only(self.W != 0.0)
 
     @cached_property
     def clusters(self) -> IntArray:
-        """A label for each sample; samples joined by edges along which rows of W are exactly equal share it."""
+        """A label for each sample; samples joined by edges along which rows of W are exactly equal share it.
+
+        As for `support`, that is of use with `solve_irls`.
+        """
         live = self.problem.edges[self.problem.weights > 0]
         fused = np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)
         return check.read_only(component_labels(self.problem.shape[0], live[fused]))

@@ -213,7 +213,7 @@ def test_bad_options_are_named(options: dict[str, object], message: str) -> None
 
 
 def test_what_is_no_problem_and_no_solution_is_named() -> None:
-    with pytest.raises(TypeError, match=r"problem must be a Problem, got 'p': see Problem\.from_samples"):
+    with pytest.raises(TypeError, match=r"problem must be a Problem, got str: see Problem\.from_samples"):
         llr.solve_irls("p")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="of something else: 'x'; give solutions only"):
         llr.solve_irls(small(), W0=[llr.solve_irls(small()), "x"])  # type: ignore[list-item]

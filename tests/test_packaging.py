@@ -6,6 +6,7 @@ import importlib.metadata
 import inspect
 import re
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import llr_cvx
@@ -71,4 +72,7 @@ def test_nothing_else_at_the_top_level() -> None:
         "results",
     }
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
-    assert found - allowed - {"build", "dist"} == set()
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split()]
+    made = {name for name in found for pattern in ignored if fnmatch(name, pattern)}
+    assert "llr_cvx" not in made
+    assert found - allowed - made == set()
