@@ -23,8 +23,9 @@ from llr_cvx._validation import FloatArray, IntArray
 from llr_cvx.certificate import lower_bound
 from llr_cvx.smoothing import row_dot
 
-ROUNDS = 600
+ROUNDS = 600  # for up to DENSE samples in clusters, and a sixth of it for more
 FEW = 6.0  # samples of a small cluster
+GIVEN = 1e-2  # weight of a v that is given, against that of one that is free
 APART = 0.1  # sets that stay apart by this share of their first distance have no point in common: the face is wrong
 DENSE = 500  # samples in clusters up to which the Laplacian system is inverted once for all rounds
 
@@ -59,14 +60,20 @@ def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntAr
     B = p.incidence[inside][:, rows].tocsr()
     A = B.T.tocsr()
     best = U_in = U[inside]
-    b = p.dual_vectors(alpha, U)[rows] - A @ U_in
+    outer = U.copy()
+    outer[inside] = 0.0
+    b = p.dual_vectors(alpha, outer)[rows]
     level = 2.0 * p.lambda2 * np.abs(W[rows]).sum(axis=1, keepdims=True)
     sign = np.sign(W[rows])
     low, high = np.where(sign < 0, level, -level), np.where(sign > 0, -level, level)
     L = (A @ diags_array(radii) @ B).tocsr()
-    # Of v against U: the systems stay well conditioned, and large clusters need few rounds.
-    weight = np.median(L.diagonal()) * np.minimum(1.0, FEW / face.sizes[face.clusters[rows]])[:, None]
-    solve = _solver((L + diags_array(weight[:, 0])).tocsr())
+    clusters = face.clusters[rows]
+    mean = (np.bincount(clusters, L.diagonal()) / np.maximum(np.bincount(clusters), 1))[clusters]
+    loose = mean * np.minimum(1.0, FEW / face.sizes[clusters])
+    # Weights of v against U. On the support v is given: it is kept almost exactly, and few rounds are needed.
+    tight, given = GIVEN * loose, sign != 0.0
+    weight = np.where(given, tight[:, None], loose[:, None])
+    solve_given, solve_free = (_solver((L + diags_array(w)).tocsr()) for w in (tight, loose))
 
     def loss(U_in: FloatArray) -> float:
         """What these samples take from D."""
@@ -76,10 +83,11 @@ def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntAr
     first = least = loss(U_in)
     v, phi = np.clip(A @ U_in + b, low, high), np.zeros_like(b)
     distances: list[float] = []
-    for k in range(ROUNDS):
+    for k in range(ROUNDS if len(rows) <= DENSE else ROUNDS // 6):
         U_ball, v_clipped = into_balls(U_in, radii), np.clip(v, low, high)
         U_over, v_over = 2.0 * U_ball - U_in, 2.0 * v_clipped - v
-        phi = solve(A @ U_over + b - v_over, phi)
+        rhs = A @ U_over + b - v_over
+        phi = np.where(given, solve_given(rhs, phi), solve_free(rhs, phi))  # all of a cluster has the same support
         U_new, v_new = U_over - radii[:, None] * (B @ phi), v_over + weight * phi
         dU, dv = U_new - U_ball, v_new - v_clipped
         U_in, v = U_in + dU, v + dv
@@ -88,7 +96,7 @@ def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntAr
         if value < least:
             best, least = candidate, value
         distances.append(float(np.sum(row_dot(dU, dU) / radii) + np.sum(dv**2 / weight)) ** 0.5)
-        stuck = k % 50 == 0 and k > 0 and distances[k] > max(0.9 * distances[k - 50], APART * distances[0])
+        stuck = k % 25 == 0 and k > 0 and distances[k] > max(0.9 * distances[k - 25], APART * distances[0])
         if first - least >= missing or stuck:
             break
     return best
