@@ -20,6 +20,7 @@ PATIENCE = 12  # iterations after which short links are looked for
 SHORT = 4.0  # c of a short link, as a multiple of the mean curvature that one of its ends has of its own,
 SHARE = 0.1  # and as a share of the sum of c at that end
 LARGEST = 40  # unknowns of a group, but two clusters always
+WORK = 3e8  # links times the cube of the unknowns of a pair: more is not spent on groups, the shortest links count
 
 
 class FaceSystem:
@@ -75,6 +76,8 @@ class FaceSystem:
         own = np.maximum(SHORT * total / d, SHARE * self.degree)
         short = c > own[links].min(axis=1)
         links, c = links[short], c[short]
+        shortest = np.argsort(-c, kind="stable")[: int(WORK / (2.0 * d) ** 3)]
+        links, c = links[shortest], c[shortest]
         labels = np.arange(len(face.w))
         size = 2
         while len(c) and (size == 2 or size * d <= LARGEST):

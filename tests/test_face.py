@@ -8,7 +8,7 @@ from builders import random_problem
 from numpy.testing import assert_allclose
 
 import llr_cvx as llr
-from llr_cvx import _completion, bench
+from llr_cvx import _completion, _face_system, bench
 from llr_cvx._completion import complete_dual, into_balls
 from llr_cvx._descent import descend
 from llr_cvx._face import Face, face_of
@@ -114,6 +114,16 @@ def test_short_links_are_found_and_make_the_system_easy() -> None:
     assert_allclose(x.ravel(), exact, rtol=1e-3, atol=1e-4 * np.abs(exact).max())
     _, patient = stiff.solve(rhs, 1e-6, 200, stiff=False)
     assert PATIENCE < patient <= PATIENCE + 30
+
+
+def test_groups_of_many_features_are_not_made_at_any_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = system_of(with_short_links(a_face(N=60), 6))
+    n, d = system.face.w.shape
+    monkeypatch.setattr(_face_system, "WORK", 2.0 * (2 * d) ** 3)
+    labels = system.groups()
+    assert n - len(np.unique(labels)) in (1, 2)
+    i, j = system.B.indices.reshape(-1, 2)[np.argmax(system.c)]
+    assert labels[i] == labels[j]
 
 
 def test_pairs_are_mutual_first_choices() -> None:
