@@ -73,6 +73,8 @@ def face_of(problem: Problem, W: FloatArray, fused: BoolArray) -> Face:
     """Clusters over the edges that are marked, at their means; a coordinate is 0 where most members have 0."""
     clusters = components(problem, fused)
     C, N = int(clusters.max()) + 1, len(clusters)
+    if C == N and problem.lambda2 > 0:
+        return Face(problem, clusters, W, W != 0.0)
     mean = coo_array((1.0 / np.bincount(clusters)[clusters], (clusters, np.arange(N))), shape=(C, N)).tocsr()
     free = np.asarray(mean @ (W != 0.0).astype(float) > 0.5)
     if problem.lambda2 == 0:

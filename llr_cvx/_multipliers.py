@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from llr_cvx._best import Best
 from llr_cvx._face import BoolArray, face_of
@@ -34,7 +33,7 @@ from llr_cvx._system import Curvature, solve_system
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import entropy, trust_radius
 from llr_cvx.problem import Problem
-from llr_cvx.smoothing import row_dot
+from llr_cvx.smoothing import logistic, row_dot
 
 SHRINK_TAU = 0.5  # after every update of the multipliers
 OVERSHOOT = 1.3  # of that update; 1 is the plain method, below 2 it still converges
@@ -97,9 +96,7 @@ def evaluate(problem: Problem, W: FloatArray, d: FloatArray, m: Multipliers) -> 
     u, zeta = q, (p - w) / m.t
     l1, l1_sparse = np.abs(W).sum(axis=1), np.abs(w).sum(axis=1)
     envelopes = 0.5 * float(l1_sparse @ l1_sparse + m.t * np.vdot(zeta, zeta))
-    margins = problem.y * row_dot(problem.X, W)
-    logistic = float(np.logaddexp(0.0, -margins).sum())
-    alpha = np.asarray(expit(-margins))
+    fit, alpha = logistic(problem, W)
     v = problem.dual_vectors(alpha, problem.radii[:, None] * u)
     v_max = np.abs(v).max(axis=1)
     if problem.lambda2 > 0:
@@ -113,7 +110,7 @@ def evaluate(problem: Problem, W: FloatArray, d: FloatArray, m: Multipliers) -> 
     return Lagrangian(
         W=W,
         d=d,
-        value=logistic + float(problem.radii @ huber) + two_lambda2 * envelopes,
+        value=fit + float(problem.radii @ huber) + two_lambda2 * envelopes,
         gradient=v,
         u=u,
         zeta=zeta,
@@ -121,7 +118,7 @@ def evaluate(problem: Problem, W: FloatArray, d: FloatArray, m: Multipliers) -> 
         fused=fused,
         sparse=w if problem.lambda2 > 0 else W,
         alpha=alpha,
-        objective=logistic + float(problem.radii @ np.sqrt(row_dot(d, d))) + problem.lambda2 * float(l1 @ l1),
+        objective=fit + float(problem.radii @ np.sqrt(row_dot(d, d))) + problem.lambda2 * float(l1 @ l1),
         dual=float(entropy(alpha).sum()) - penalty,
         error=float(weight @ np.abs(v).max(axis=1)),
     )

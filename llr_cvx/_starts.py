@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
+from llr_cvx._face import BoolArray
 from llr_cvx._multipliers import Multipliers
 from llr_cvx._reweighting import Duals
 from llr_cvx._validation import FloatArray
@@ -20,6 +21,10 @@ from llr_cvx.solution import Solution
 SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
 HANDOVER = 3e-3  # relative gap at which the method of multipliers takes over
+NEAR = 0.1  # relative gap up to which the zeros of a solution for other lambdas are worth keeping,
+FUSED = 0.02  # if no more edges than this share of the samples are fused;
+LENGTH = 3e-3  # share of a typical weight that edges are smoothed by then
+INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
 
 
 class Start(NamedTuple):
@@ -28,7 +33,8 @@ class Start(NamedTuple):
     W: FloatArray
     duals: Duals
     epsilon: float
-    other_W: FloatArray | None = None  # given as well, not begun with, but not to be lost
+    near: bool = False  # a solution for other lambdas, close enough for its zeros to be kept
+    known: tuple[tuple[FloatArray, float], ...] = ()  # W and J(W) that are not to be lost, begun with or not
 
 
 def typical_weight(problem: Problem) -> float:
@@ -75,10 +81,12 @@ def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) 
         if s.certificate.U.shape != (len(problem.edges), problem.shape[1]):
             raise ValueError("W0 is the solution of a problem with another graph: pass its W alone")
     last = path[-1]
-    points = [_carried_over(problem, last), *_extrapolated(problem, list(path[-2:]))]
-    best = min((_point(problem, W, u) for W, u in points), key=lambda point: point.gap)
+    on_sphere = _on_sphere(last)
+    offers = [(last.W, last.certificate.U), *_extrapolated(problem, list(path[-2:]))]
+    points = [_point(problem, W, _in_unit_balls(problem, U, on_sphere)) for W, U in offers]
+    best = min(points, key=lambda point: point.gap)
     start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
-    return start._replace(other_W=last.W)
+    return start._replace(known=tuple((point.W, point.objective) for point in points))
 
 
 def _matrix(problem: Problem, W0: Any) -> FloatArray:
@@ -104,30 +112,28 @@ def _point(problem: Problem, W: FloatArray, u: FloatArray) -> _Point:
 
 
 def _start_at(problem: Problem, point: _Point) -> Start:
-    """z from the dual vectors, and an epsilon whose smoothing costs at most three times the gap."""
-    v = problem.dual_vectors(problem.alpha(point.W), problem.radii[:, None] * point.u)
-    largest = np.abs(v).max(axis=1, keepdims=True)
-    z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
+    """To keep its zeros, or with an epsilon whose smoothing costs at most three times the gap.
+
+    For lambda2 = 0 there is no dual point to carry over: all edges count as fused.
+    """
+    n_fused = np.count_nonzero(row_dot(point.u, point.u)[problem.radii > 0] < INSIDE)
+    if n_fused <= FUSED * len(point.W) and point.gap <= NEAR * point.objective:
+        return Start(point.W, Duals(point.u, np.sign(point.W)), LENGTH * typical_weight(problem), near=True)
     epsilon = 0.1 * typical_weight(problem)
     cost = smoothed_objective(problem, point.W, epsilon) - point.objective  # convex in epsilon, and 0 at 0
     share = SETTLED * point.gap / cost if cost > 0 else 1.0
-    return Start(point.W, Duals(point.u, z), epsilon * float(np.clip(share, 1e-5, 1.0)))
+    return Start(point.W, duals_of(problem, point.W, point.u), epsilon * float(np.clip(share, 1e-5, 1.0)))
 
 
-def _carried_over(problem: Problem, s: Solution) -> tuple[FloatArray, FloatArray]:
-    """W and u for other lambdas: a U_e on its sphere stays on it, one inside (a fused edge) stays as it was.
-
-    Where every edge is fused, W does not change with lambda1, and neither does U.
-    """
-    U, old = s.certificate.U, s.problem.radii
-    norms = _row_norms(U)
-    on_sphere = (norms > 0.999 * old) & (norms > 0)
-    unit = np.divide(U, norms[:, None], out=np.zeros_like(U), where=on_sphere[:, None])
-    return s.W, np.where(on_sphere[:, None], unit, _in_unit_balls(problem, U))
+def duals_of(problem: Problem, W: FloatArray, u: FloatArray) -> Duals:
+    """u, and z from the dual vectors."""
+    v = problem.dual_vectors(problem.alpha(W), problem.radii[:, None] * u)
+    largest = np.abs(v).max(axis=1, keepdims=True)
+    return Duals(u, -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0))
 
 
 def _extrapolated(problem: Problem, path: list[Solution]) -> list[tuple[FloatArray, FloatArray]]:
-    """W and u on the line through two solutions, in the logarithm of the lambda that changes.
+    """W and U on the line through two solutions, in the logarithm of the lambda that changes.
 
     W keeps the zeros and the signs of the last one.
     """
@@ -142,13 +148,24 @@ def _extrapolated(problem: Problem, path: list[Solution]) -> list[tuple[FloatArr
     h = float(np.clip((at[2] - at[1]) / (at[1] - at[0]), -2.0, 2.0))
     W = last.W + h * (last.W - before.W)
     U = last.certificate.U + h * (last.certificate.U - before.certificate.U)
-    return [(np.where(W * np.sign(last.W) <= 0.0, 0.0, W), _in_unit_balls(problem, U))]
+    return [(np.where(W * np.sign(last.W) <= 0.0, 0.0, W), U)]
 
 
-def _in_unit_balls(problem: Problem, U: FloatArray) -> FloatArray:
-    """u_e = U_e / (lambda1 omega_e), shortened to length 1; 0 where nothing is coupled."""
-    reach = np.maximum(problem.radii, _row_norms(U))[:, None]
-    return np.divide(U, reach, out=np.zeros_like(U), where=(problem.radii > 1e-300)[:, None])
+def _on_sphere(s: Solution) -> BoolArray:
+    """The edges whose U_e has the full length lambda1 omega_e: those that are not fused."""
+    norms = _row_norms(s.certificate.U)
+    return (norms > 0.999 * s.problem.radii) & (norms > 0)
+
+
+def _in_unit_balls(problem: Problem, U: FloatArray, on_sphere: BoolArray) -> FloatArray:
+    """u_e = U_e / (lambda1 omega_e), shortened to length 1, or brought to it; 0 where nothing is coupled.
+
+    The U_e of a fused edge is kept: where all are fused, W does not change with lambda1, and neither does U.
+    """
+    norms = _row_norms(U)
+    reach = np.where(on_sphere, norms, np.maximum(problem.radii, norms))
+    coupled = (problem.radii > 1e-300) & (reach > 0)
+    return np.divide(U, reach[:, None], out=np.zeros_like(U), where=coupled[:, None])
 
 
 def _row_norms(U: FloatArray) -> FloatArray:

@@ -9,6 +9,8 @@ those of the current W, smoothed by epsilon, and one linear system is solved by 
 * Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
   `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error. An
   iteration is then one update of the multipliers, and the trace holds the best J so far, with epsilon = 0.
+* A start from solutions for nearby lambdas knows most zeros of W: where few edges are fused, Newton's method that
+  keeps them (see `llr_cvx._pursuit`) takes the place of IRLS, and mostly ends at tol.
 * For tol <= 1e-9 Newton's method on the face of W that the multipliers show (see `llr_cvx._polish`) is tried before
   they have got there: where that face is right, it goes to rounding error at once.
 
@@ -31,8 +33,9 @@ from llr_cvx import _validation as check
 from llr_cvx._best import Best
 from llr_cvx._multipliers import multiply
 from llr_cvx._polish import polish
+from llr_cvx._pursuit import pursue
 from llr_cvx._reweighting import Duals, line_search, newton_step
-from llr_cvx._starts import HANDOVER, SETTLED, SHRINK, Start, centred, cold_start, multipliers, start_from
+from llr_cvx._starts import HANDOVER, SETTLED, SHRINK, Start, centred, cold_start, duals_of, multipliers, start_from
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate
 from llr_cvx.problem import Problem
@@ -193,14 +196,21 @@ def minimise(
 def iterations(
     problem: Problem, start: Start, best: Best, tol: float, deadline: float = np.inf
 ) -> Iterator[Iterate]:
-    """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`."""
+    """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`.
+
+    From a solution for nearby lambdas Newton's method that keeps its zeros comes first.
+    """
     W, duals = start.W, start.duals
     sizes = np.abs(W).sum(axis=1)
-    best.primal(W, problem.objective(W))
-    if start.other_W is not None:
-        best.primal(start.other_W, problem.objective(start.other_W))
+    for known, objective in start.known or ((W, problem.objective(W)),):
+        best.primal(known, objective)
     best.bound(problem.alpha(W), problem.radii[:, None] * duals.u)
-    if best.relative_gap <= max(tol, HANDOVER):
+    if start.near and best.relative_gap > tol:
+        for W, u in pursue(problem, start, best, tol):
+            sizes, duals = np.abs(W).sum(axis=1), Duals(u, duals.z)
+            yield Iterate(best.W, best.objective, best.objective, 0.0)
+        duals = duals_of(problem, W, duals.u)
+    elif best.relative_gap <= max(tol, HANDOVER):
         yield Iterate(W, best.objective, best.objective, 0.0)
     else:
         for at, u_and_z in reweight(problem, start, best, tol):

@@ -41,25 +41,35 @@ class Smoothed:
     value: float  # J_epsilon(W)
 
 
-def smoothed(problem: Problem, W: FloatArray, epsilon: float) -> Smoothed:
-    """Evaluate J_epsilon and its gradient at W."""
+def smooth_edges(problem: Problem, W: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """d_e / a_e, a_e and ||d_e|| for each edge."""
     D = problem.incidence @ W
     squared = row_dot(D, D)
     a = np.sqrt(squared + epsilon**2)
+    D /= a[:, None]
+    return D, a, np.sqrt(squared)
+
+
+def logistic(problem: Problem, W: FloatArray) -> tuple[float, FloatArray]:
+    """sum_i log(1 + exp(-y_i w_i.x_i)), and alpha_i = sigmoid(-y_i w_i.x_i)."""
+    margins = problem.y * row_dot(problem.X, W)
+    return float(np.logaddexp(0.0, -margins).sum()), np.asarray(expit(-margins))
+
+
+def smoothed(problem: Problem, W: FloatArray, epsilon: float) -> Smoothed:
+    """Evaluate J_epsilon and its gradient at W."""
+    d_hat, a, lengths = smooth_edges(problem, W, epsilon)
+    fit, alpha = logistic(problem, W)
     b = np.sqrt(W * W + epsilon**2)
     S = b.sum(axis=1)
-    margins = problem.y * row_dot(problem.X, W)
-    alpha = np.asarray(expit(-margins))
-    D /= a[:, None]
-    d_hat, w_hat = D, W / b
-    logistic = np.logaddexp(0.0, -margins).sum()
+    w_hat = W / b
     l1 = np.abs(W).sum(axis=1)
     gradient = problem.dual_vectors(alpha, problem.radii[:, None] * d_hat)
     gradient += (2.0 * problem.lambda2 * S)[:, None] * w_hat
     return Smoothed(
         *(W, epsilon, alpha, a, b, S, d_hat, w_hat, gradient),
-        objective=float(logistic + problem.radii @ np.sqrt(squared) + problem.lambda2 * (l1 @ l1)),
-        value=float(logistic + problem.radii @ a + problem.lambda2 * (S @ S)),
+        objective=float(fit + problem.radii @ lengths + problem.lambda2 * (l1 @ l1)),
+        value=float(fit + problem.radii @ a + problem.lambda2 * (S @ S)),
     )
 
 
@@ -67,5 +77,5 @@ def smoothed_objective(problem: Problem, W: FloatArray, epsilon: float) -> float
     """J_epsilon(W) alone."""
     D = problem.incidence @ W
     S = np.sqrt(W * W + epsilon**2).sum(axis=1)
-    logistic = np.logaddexp(0.0, -problem.y * row_dot(problem.X, W)).sum()
-    return float(logistic + problem.radii @ np.sqrt(row_dot(D, D) + epsilon**2) + problem.lambda2 * (S @ S))
+    fit, _ = logistic(problem, W)
+    return float(fit + problem.radii @ np.sqrt(row_dot(D, D) + epsilon**2) + problem.lambda2 * (S @ S))
