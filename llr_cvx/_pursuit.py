@@ -27,13 +27,13 @@ from llr_cvx._validation import FloatArray
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import logistic, row_dot, smooth_edges
 
-SHRINK = 0.1  # of epsilon, once smoothing costs a third of the gap
+SHRINK = 0.1  # of epsilon, once the gap is down
+SETTLED = 30.0  # to this multiple of F_epsilon - J
 RTOL = 3e-2  # of the systems
 HARD = 20  # conjugate gradient iterations of a system that shows that edges turn over
 PROGRESS = 0.3  # share of the gap that two steps may leave
 SMALLEST = 0.03  # share of a step that is tried
-ROUND = 10.0  # multiple of tol at which short edges are tried fused,
-SHORT = 10.0  # those with ||d_e|| up to this multiple of epsilon and U_e inside its ball
+ROUND = 10.0  # multiple of tol at which edges with U_e inside its ball are tried fused
 HELD = 1e16  # multiple of the largest curvature, which holds a weight at zero
 
 
@@ -119,14 +119,14 @@ def pursue(problem: Problem, start: Start, best: Best, tol: float) -> Iterator[t
     at, u = evaluate(problem, start.W, start.epsilon), start.duals.u
     gaps, n_cg = [np.inf, best.relative_gap], 0
     while gaps[-1] > tol and gaps[-1] <= PROGRESS * gaps[-3:][0] and n_cg < HARD:
-        if best.objective - best.dual <= 3.0 * (at.value - at.objective):
+        if best.objective - best.dual <= SETTLED * (at.value - at.objective):
             at = evaluate(problem, at.W, SHRINK * at.epsilon)
         at, u, n_cg = newton(problem, at, u)
         best.primal(at.W, at.objective)
         best.bound(at.alpha, balanced(problem, at.W, at.alpha, problem.radii[:, None] * u))
-        short = (at.a < SHORT * at.epsilon) & (row_dot(u, u) < INSIDE)
-        if best.relative_gap < ROUND * tol and short.any():
-            exact = face_of(problem, at.W, short).W
+        inside = row_dot(u, u) < INSIDE
+        if best.relative_gap < ROUND * tol and inside.any():
+            exact = face_of(problem, at.W, inside).W
             best.primal(exact, problem.objective(exact))
         gaps.append(best.relative_gap)
         yield at.W, u

@@ -169,7 +169,11 @@ def _in_unit_balls(problem: Problem, U: FloatArray, on_sphere: BoolArray) -> Flo
 
 
 def _row_norms(U: FloatArray) -> FloatArray:
-    """Euclidean norms of rows, each scaled by its largest entry: no square overflows or vanishes."""
+    """Euclidean norms of rows, each scaled by its largest entry where a square could overflow or vanish."""
+    with np.errstate(over="ignore"):
+        squared = row_dot(U, U)
+    if len(U) and 1e-200 < squared.min() and squared.max() < 1e200:
+        return np.sqrt(squared)
     largest = np.abs(U).max(axis=1, initial=0.0)
     scaled = np.divide(U, largest[:, None], out=np.zeros_like(U), where=largest[:, None] > 0)
     return np.asarray(largest * np.sqrt(row_dot(scaled, scaled)))
