@@ -83,9 +83,9 @@ def solve_irls(
     ----------
     problem : Problem
     tol : float
-        Relative duality gap to prove; 1e-12 is within reach. What ends with the method of multipliers (tol well
-        below 3e-3) has exact zeros and exactly equal rows (`Solution.support`, `Solution.clusters`): those of a W
-        this good, and for tol <= 1e-9, where the finish succeeds, those of the optimum.
+        Relative duality gap to prove; 1e-12 is within reach. With a tol well below 3e-3 zeros of W are exact and
+        fused rows exactly equal (`Solution.support`, `Solution.clusters`): those of a W this good, and for
+        tol <= 1e-9, where the finish succeeds, those of the optimum.
     W0 : array-like of shape (N, d), Solution or list of Solution, optional
         Where to start. A `Solution` for nearby lambdas is better than its W alone: its dual point is used too. The
         last two solutions of a path, in a list, are better still.

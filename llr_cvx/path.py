@@ -53,6 +53,8 @@ def regularization_path(
             f"regularization_path() has no argument {unknown[0]!r}: the penalties are lambda1s and lambda2, and "
             f"{', '.join(sorted(OPTIONS))} are handed to solve_irls"
         )
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: see Problem.from_samples")
     first = _values(lambda1s, problem.lambda1, "lambda1s")
     second = _values(lambda2, problem.lambda2, "lambda2")
     if len(first) > 1 and len(second) > 1:

@@ -189,7 +189,7 @@ def plot_path(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A regularization path over lambda1.
+    """A regularization path, over the lambda that changes along it.
 
     Parameters
     ----------
@@ -201,9 +201,18 @@ def plot_path(
     row : int, optional
         For the weights: which sample, by default the one with the lowest score at the first point.
     names : sequence of str, optional
+        One for each feature.
     """
+    solutions = _path(solutions)
+    N, d = solutions[0].problem.shape
+    if row is not None and not 0 <= row < N:
+        raise ValueError(f"row must be from 0 to {N - 1}, one of the samples, got {row!r}")
+    if names is not None and len(names) != d:
+        raise ValueError(f"names must be {d}, one for each feature, got {len(names)}")
     ax = _axes(ax, (5.5, 3.4))
-    lambdas = np.array([s.problem.lambda1 for s in solutions])
+    lambdas, axis = np.array([s.problem.lambda1 for s in solutions]), "λ₁"
+    if len(set(lambdas)) == 1 and len({s.problem.lambda2 for s in solutions}) > 1:
+        lambdas, axis = np.array([s.problem.lambda2 for s in solutions]), "λ₂"
     if show == "weights":
         which = int(np.argmin(solutions[0].log_ratio)) if row is None else row
         W = np.array([s.W[which] for s in solutions])
@@ -223,7 +232,7 @@ def plot_path(
         ax.set_ylabel("proven relative gap")
     else:
         raise ValueError(f'show must be "weights", "clusters", "features" or "gap", got {show!r}')
-    _lambda_axis(ax, lambdas)
+    _lambda_axis(ax, lambdas, axis)
     return ax
 
 
@@ -289,13 +298,21 @@ def _weight_lines(
         _legend(ax)
 
 
-def _lambda_axis(ax: Axes, lambdas: ArrayLike) -> None:
+def _path(solutions: Sequence[Solution]) -> list[Solution]:
+    if isinstance(solutions, Solution) or not all(isinstance(s, Solution) for s in solutions):
+        raise TypeError("solutions must be a list of Solution, as regularization_path gives it")
+    if not len(solutions):
+        raise ValueError("solutions is empty: at least one point of a path is needed")
+    return list(solutions)
+
+
+def _lambda_axis(ax: Axes, lambdas: ArrayLike, name: str = "λ₁") -> None:
     positive = np.asarray(lambdas)[np.asarray(lambdas) > 0]
     if positive.size == np.size(lambdas):
         ax.set_xscale("log")
     elif positive.size:
         ax.set_xscale("symlog", linthresh=float(positive.min()))
-    ax.set_xlabel("λ₁")
+    ax.set_xlabel(name)
     _bare(ax)
 
 

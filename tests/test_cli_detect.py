@@ -143,6 +143,7 @@ def test_lambda_can_be_chosen(files):
         (["--json", "-"], "--json writes a file, not standard output"),
         (["--out", "-"], "--out writes a file, not standard output"),
         (["--report", "-"], "--report writes a file, not standard output"),
+        (["--report", "page.pdf"], "--report writes an HTML page: page.pdf must end in .html"),
         (["--id", "Serial"], "has no column 'Serial'; its columns are 'serial'"),
     ],
 )

@@ -53,6 +53,11 @@ def test_bad_values_are_named(values: list[object], message: str) -> None:
         llr.regularization_path(problem(), values)  # type: ignore[arg-type]
 
 
+def test_a_path_needs_a_problem() -> None:
+    with pytest.raises(TypeError, match="problem must be a Problem, got ndarray"):
+        llr.regularization_path(np.eye(3), [0.1])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["lambda1", "lambda2s", "W0"])
 def test_arguments_that_do_not_exist_are_named_with_those_that_do(name: str) -> None:
     with pytest.raises(

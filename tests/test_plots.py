@@ -119,6 +119,33 @@ def test_path_over_lambda1(path, show):
     assert any(np.array_equal(x, [0.01, 0.1, 1.0]) for x in xs)
 
 
+def test_path_over_lambda2(path):
+    problem = path[0].problem
+    ax = draw(plots.plot_path([solve_irls(problem.with_lambdas(lambda2=value)) for value in (0.1, 1.0)]))
+    assert ax.get_xlabel() == "λ₂"
+    assert any(np.array_equal(line.get_xdata(), [0.1, 1.0]) for line in ax.get_lines())
+    assert draw(plots.plot_path(path[:1])).get_xlabel() == "λ₁"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"solutions": []}, ValueError, "solutions is empty"),
+        ({"solutions": None}, TypeError, "must be a list of Solution"),
+        ({"solutions": [1, 2]}, TypeError, "must be a list of Solution"),
+        ({"row": 64}, ValueError, "row must be from 0 to 63"),
+        ({"names": ["a"]}, ValueError, "names must be 6, one for each feature, got 1"),
+    ],
+)
+def test_a_path_that_cannot_be_drawn_is_refused(path, change, error, message):
+    arguments = {"solutions": path} | change
+    if arguments["solutions"] is None:
+        arguments["solutions"] = path[0]  # one solution is no path
+    with pytest.raises(error, match=message):
+        plots.plot_path(**arguments)
+    assert not plt.get_fignums()
+
+
 def test_path_of_a_chosen_row_and_bad_choice(path):
     ax = plots.plot_path(path, row=5, names=list("abcdef"))
     assert "sample 5" in ax.get_ylabel()

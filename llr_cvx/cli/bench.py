@@ -153,6 +153,7 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
 
     \b
     Exit 0: IRLS proved every gap asked for.    Exit 1: it missed one.    Exit 2: bad input.
+    The last lines compare the ratios with what the project wants of itself; they do not decide the exit.
     The whole default run takes some ten minutes, nearly all of it Clarabel at d = 50.
 
     \b

@@ -122,6 +122,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     for key, path in outputs.items():
         if path == "-":
             raise click.UsageError(f"{OUTPUTS[key]} writes a file, not standard output: give a file name, not -")
+    report = outputs.get("report", "")
+    if report and Path(report).suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"--report writes an HTML page: {report} must end in .html")
     try:
         _check_outputs(list(outputs.values()), [options["inliers"], options["test"]])
         run = _run(options)
