@@ -22,7 +22,7 @@ SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
 HANDOVER = 3e-3  # relative gap at which the method of multipliers takes over
 NEAR = 0.1  # relative gap up to which the zeros of a solution for other lambdas are worth keeping,
-FUSED = 0.02  # if no more edges than this share of the samples are fused;
+FUSED = 4e-4  # if no more edges than this share of all weights are fused (few features have few zeros to keep);
 LENGTH = 3e-3  # share of a typical weight that edges are smoothed by then
 INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
 
@@ -117,7 +117,7 @@ def _start_at(problem: Problem, point: _Point) -> Start:
     For lambda2 = 0 there is no dual point to carry over: all edges count as fused.
     """
     n_fused = np.count_nonzero(row_dot(point.u, point.u)[problem.radii > 0] < INSIDE)
-    if n_fused <= FUSED * len(point.W) and point.gap <= NEAR * point.objective:
+    if n_fused <= FUSED * point.W.size and point.gap <= NEAR * point.objective:
         return Start(point.W, Duals(point.u, np.sign(point.W)), LENGTH * typical_weight(problem), near=True)
     epsilon = 0.1 * typical_weight(problem)
     cost = smoothed_objective(problem, point.W, epsilon) - point.objective  # convex in epsilon, and 0 at 0

@@ -158,8 +158,8 @@ def test_zeros_of_a_solution_far_away_are_not_kept(lambda1: float) -> None:
 
 
 def test_edges_that_fuse_are_exactly_fused_and_the_trace_is_monotone() -> None:
-    p = bench.instance(310, 30, seed=1)
-    path = llr.regularization_path(p, [0.05, 0.065, 0.083])
+    p = bench.instance(310, 50, seed=1)
+    path = llr.regularization_path(p, [0.019, 0.027, 0.037])
     last = path[-1]
     assert start_from(last.problem, path[:2]).near
     reference = llr.solve_irls(last.problem, 1e-10)
