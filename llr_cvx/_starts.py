@@ -12,6 +12,7 @@ from llr_cvx import _validation as check
 from llr_cvx._face import BoolArray
 from llr_cvx._multipliers import Multipliers
 from llr_cvx._reweighting import Duals
+from llr_cvx._splitting import applies
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import lower_bound
 from llr_cvx.problem import Problem
@@ -21,10 +22,8 @@ from llr_cvx.solution import Solution
 SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
 HANDOVER = 3e-3  # relative gap at which the method of multipliers takes over
-NEAR = 0.1  # relative gap up to which the zeros of a solution for other lambdas are worth keeping,
-FUSED = 4e-4  # if no more edges than this share of all weights are fused (few features have few zeros to keep);
-LENGTH = 3e-3  # share of a typical weight that edges are smoothed by then
 INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
+MOST = 0.88  # share of fused edges beyond which splitting moves the clusters too slowly
 
 
 class Start(NamedTuple):
@@ -33,7 +32,7 @@ class Start(NamedTuple):
     W: FloatArray
     duals: Duals
     epsilon: float
-    near: bool = False  # a solution for other lambdas, close enough for its zeros to be kept
+    splits: bool = False  # a solution for other lambdas: splitting goes on from it
     known: tuple[tuple[FloatArray, float], ...] = ()  # W and J(W) that are not to be lost, begun with or not
 
 
@@ -66,8 +65,8 @@ def warm_start(problem: Problem, W: FloatArray) -> Start:
 def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) -> Start:
     """From a W alone, from a solution with its dual point, or from the last two solutions of a path.
 
-    Of the points that these offer the one with the smallest duality gap is taken, or W = 0 if its J is no smaller
-    than J(0).
+    Of the points that these offer the one with the smallest duality gap is taken. Splitting goes on from there, or
+    IRLS where that is no use, which starts from W = 0 if J is no smaller at the point.
     """
     J_of_zero = float(len(problem.y) * np.log(2.0))
     path: Any = [W0] if isinstance(W0, Solution) else W0
@@ -85,8 +84,13 @@ def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) 
     offers = [(last.W, last.certificate.U), *_extrapolated(problem, list(path[-2:]))]
     points = [_point(problem, W, _in_unit_balls(problem, U, on_sphere)) for W, U in offers]
     best = min(points, key=lambda point: point.gap)
-    start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
-    return start._replace(known=tuple((point.W, point.objective) for point in points))
+    inside = row_dot(best.u, best.u)[problem.radii > 0] < INSIDE
+    if applies(problem) and np.mean(inside) <= MOST:
+        start = Start(best.W, Duals(best.u, np.zeros(problem.shape)), 0.0, splits=True)
+    else:
+        start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
+    known = [(point.W, point.objective) for point in points]
+    return start._replace(known=((np.zeros(problem.shape), J_of_zero), *known))
 
 
 def _matrix(problem: Problem, W0: Any) -> FloatArray:
@@ -112,13 +116,7 @@ def _point(problem: Problem, W: FloatArray, u: FloatArray) -> _Point:
 
 
 def _start_at(problem: Problem, point: _Point) -> Start:
-    """To keep its zeros, or with an epsilon whose smoothing costs at most three times the gap.
-
-    For lambda2 = 0 there is no dual point to carry over: all edges count as fused.
-    """
-    n_fused = np.count_nonzero(row_dot(point.u, point.u)[problem.radii > 0] < INSIDE)
-    if n_fused <= FUSED * point.W.size and point.gap <= NEAR * point.objective:
-        return Start(point.W, Duals(point.u, np.sign(point.W)), LENGTH * typical_weight(problem), near=True)
+    """With an epsilon whose smoothing costs at most three times the gap."""
     epsilon = 0.1 * typical_weight(problem)
     cost = smoothed_objective(problem, point.W, epsilon) - point.objective  # convex in epsilon, and 0 at 0
     share = SETTLED * point.gap / cost if cost > 0 else 1.0
@@ -185,7 +183,6 @@ def centred(W: FloatArray, z: FloatArray, epsilon: float) -> FloatArray:
     return np.where(W == 0.0, epsilon * z / np.sqrt(1.0 - z**2), W)
 
 
-def multipliers(problem: Problem, duals: Duals, sizes: FloatArray, gap: float) -> Multipliers:
-    """The multipliers that belong to u, z and sizes ||w_i||_1; their lengths grow with the relative gap there."""
-    t = float(np.clip(np.sqrt(10.0 * gap), 1e-2, 1.0))
+def multipliers(problem: Problem, duals: Duals, sizes: FloatArray, t: float) -> Multipliers:
+    """The multipliers that belong to u, z and sizes ||w_i||_1, with lengths of t times the typical weight."""
     return Multipliers(duals.u, sizes[:, None] * duals.z, t * typical_weight(problem), t)

@@ -9,8 +9,8 @@ those of the current W, smoothed by epsilon, and one linear system is solved by 
 * Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
   `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error. An
   iteration is then one update of the multipliers, and the trace holds the best J so far, with epsilon = 0.
-* A start from solutions for nearby lambdas knows most zeros of W: where few edges are fused, Newton's method that
-  keeps them (see `llr_cvx._pursuit`) takes the place of IRLS, and mostly ends at tol.
+* From a solution for other lambdas, with its dual point, splitting (see `llr_cvx._splitting`) takes the place of
+  IRLS, and mostly ends at tol: its rounds cost less than Newton's systems, and a good start saves most of them.
 * For tol <= 1e-9 Newton's method on the face of W that the multipliers show (see `llr_cvx._polish`) is tried before
   they have got there: where that face is right, it goes to rounding error at once.
 
@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 
 from llr_cvx import _validation as check
 from llr_cvx._best import Best
-from llr_cvx._multipliers import multiply
+from llr_cvx._multipliers import Multipliers, multiply
 from llr_cvx._polish import polish
-from llr_cvx._pursuit import pursue
 from llr_cvx._reweighting import Duals, line_search, newton_step
+from llr_cvx._splitting import Rounds, precision, split
 from llr_cvx._starts import HANDOVER, SETTLED, SHRINK, Start, centred, cold_start, duals_of, multipliers, start_from
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate
@@ -42,6 +42,7 @@ from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
+AFTER_SPLITTING = 2e-3  # length t of the multipliers then; from IRLS the gap gives it
 FINISH = 1e-9  # a tol from here on asks for the machine-precision finish,
 FIRST_TRY, NEXT_TRY = 3e-7, 0.03  # tried at this relative gap, and where it fails at this share of the gap then
 
@@ -196,29 +197,56 @@ def minimise(
 def iterations(
     problem: Problem, start: Start, best: Best, tol: float, deadline: float = np.inf
 ) -> Iterator[Iterate]:
-    """IRLS down to the gap where the multipliers take over, until tol; what is found is kept in `best`.
+    """From the start until tol; what is found is kept in `best`.
 
-    From a solution for nearby lambdas Newton's method that keeps its zeros comes first.
+    Where a solution for other lambdas was no help, everything begins anew from W = 0.
     """
-    W, duals = start.W, start.duals
-    sizes = np.abs(W).sum(axis=1)
-    for known, objective in start.known or ((W, problem.objective(W)),):
+    for known, objective in start.known or ((start.W, problem.objective(start.W)),):
         best.primal(known, objective)
-    best.bound(problem.alpha(W), problem.radii[:, None] * duals.u)
-    if start.near and best.relative_gap > tol:
-        for W, u in pursue(problem, start, best, tol):
-            sizes, duals = np.abs(W).sum(axis=1), Duals(u, duals.z)
+    best.bound(problem.alpha(start.W), problem.radii[:, None] * start.duals.u)
+    if start.splits:
+        yield Iterate(best.W, best.objective, best.objective, 0.0)
+        if best.relative_gap > tol:
+            yield from from_neighbour(problem, start, best, tol, deadline)
+    else:
+        yield from from_scratch(problem, start, best, tol, deadline)
+    if best.relative_gap > tol and start.known:
+        again = Best(problem, np.zeros(problem.shape))
+        for _ in iterations(problem, cold_start(problem), again, tol, deadline):
+            best.primal(again.W, again.objective)
+            best.bound(again.alpha, again.U)
             yield Iterate(best.W, best.objective, best.objective, 0.0)
-        duals = duals_of(problem, W, duals.u)
-    elif best.relative_gap <= max(tol, HANDOVER):
+
+
+def from_scratch(problem: Problem, start: Start, best: Best, tol: float, deadline: float) -> Iterator[Iterate]:
+    """IRLS down to the gap where the multipliers take over."""
+    W, duals, sizes = start.W, start.duals, np.abs(start.W).sum(axis=1)
+    if best.relative_gap <= max(tol, HANDOVER):
         yield Iterate(W, best.objective, best.objective, 0.0)
     else:
         for at, u_and_z in reweight(problem, start, best, tol):
             yield Iterate(at.W, at.objective, at.value, at.epsilon)
             W, duals, sizes = at.W, u_and_z, at.S
-    if best.relative_gap <= tol:
-        return
-    m = multipliers(problem, duals, sizes, best.relative_gap)
+    if best.relative_gap > tol:
+        t = float(np.clip(np.sqrt(10.0 * best.relative_gap), 1e-2, 1.0))
+        yield from finish(problem, W, multipliers(problem, duals, sizes, t), best, tol, deadline)
+
+
+def from_neighbour(problem: Problem, start: Start, best: Best, tol: float, deadline: float) -> Iterator[Iterate]:
+    """Splitting, and from a gap that is small enough the multipliers, with short lengths."""
+    rounds = Rounds(problem, start.W, problem.radii[:, None] * start.duals.u, precision(tol))
+    for _ in split(rounds, best, tol):
+        yield Iterate(best.W, best.objective, best.objective, 0.0)
+    if tol < best.relative_gap <= HANDOVER:
+        W, u = rounds.rounded()
+        m = multipliers(problem, duals_of(problem, W, u), np.abs(W).sum(axis=1), AFTER_SPLITTING)
+        yield from finish(problem, W, m, best, tol, deadline)
+
+
+def finish(
+    problem: Problem, W: FloatArray, m: Multipliers, best: Best, tol: float, deadline: float
+) -> Iterator[Iterate]:
+    """The method of multipliers until tol or until it stalls, with Newton's method on the face for a small tol."""
     finish_at = FIRST_TRY if tol <= FINISH else 0.0
     for point in multiply(problem, W, m, best, tol, deadline):
         if best.relative_gap <= finish_at:
