@@ -23,7 +23,8 @@ from llr_cvx.smoothing import row_dot
 STEPS = 10  # for ||w_i||_1, at most; mostly two are made
 COARSE = 0.1  # error of an alpha_i above which its root is bracketed, by so many steps at most,
 BISECTIONS = 40
-LEAST = 1e-3  # below it, a step that turns back is shortened, but not below this share
+TURN, OFTEN = 0.8, 3  # a step that undoes so much of the last one swings; so many in a row shorten the next ones,
+LEAST = 1e-3  # but not below this share
 
 Precision = type[Any]  # np.float32 or np.float64
 
@@ -67,12 +68,13 @@ class Samples:
         self.yX, self.two_lambda2 = (problem.y[:, None] * problem.X).astype(dtype), 2.0 * problem.lambda2
         self.alpha, self.l1 = problem.alpha(W).astype(dtype), np.abs(W).sum(axis=1).astype(dtype)
         self.step, self.trust = np.zeros_like(self.alpha), np.ones_like(self.alpha)
+        self.swings = np.zeros(len(W), dtype=int)
 
     def minimise(self, z: FloatArray, s: FloatArray) -> None:
         """w_i for z_i and s_i, and the next alpha_i.
 
         alpha_i - sigma_i rises with alpha_i, but has kinks where entries leave zero, over which Newton steps can
-        swing for ever: one that turns back by more than half is shortened, and the next ones grow again slowly.
+        swing for ever: where they turn back again and again they are shortened, and grow again slowly.
         """
         at = shrunk(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
         coarse = np.flatnonzero(np.abs(at.sigma - self.alpha) > COARSE)
@@ -81,9 +83,9 @@ class Samples:
             at = shrunk(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
         self.W, self.l1, self.sigma = at.W, at.l1, at.sigma
         step = (at.sigma - self.alpha) / at.slope
-        swings = step * self.step < -0.5 * self.step**2
-        self.trust = np.maximum(np.minimum(self.trust * np.where(swings, 0.5, 1.1), 1.0), LEAST)
-        self.step = self.trust * step
+        self.swings = np.where(step * self.step < -TURN * self.step**2, self.swings + 1, 0)
+        self.trust = np.where(self.swings >= OFTEN, 0.5 * self.trust, np.minimum(1.1 * self.trust, 1.0))
+        self.step = np.maximum(self.trust, LEAST) * step
         self.alpha = self.alpha + self.step
 
     def _bracket(self, rows: np.ndarray, z: FloatArray, s: FloatArray) -> None:

@@ -41,8 +41,9 @@ RELAX = 1.7  # of a round; it converges below 2
 SHARE = 0.3  # rho_i as a share of the sum of r_e at sample i
 ADAPT = 5, 15  # rounds whose difference says what gamma should be,
 FACTOR = 5.0  # up to this factor
-LOOK = 4  # rounds from one lower bound to the next
+FIRST, LOOK = 12, 4  # the round with the first lower bound, and rounds from one to the next
 SETTLED = 2.0  # multiple of tol by which it may have risen where W is worth a look
+WORTH = 2.0  # multiple of tol that may be missing where the dual point is worth balancing
 PATIENCE = 24  # rounds after which W is looked at in any case,
 BUDGET = 80  # and rounds that may be left to do, at the rate since the last such look
 DENSE = 700  # samples up to which the matrix is inverted
@@ -201,13 +202,16 @@ def split(rounds: Rounds, best: Best, tol: float) -> Iterator[None]:
             rounds.retune(before)
         if k % LOOK:
             continue
-        W, alpha, U = rounds.offer()
-        last, bound = bound, lower_bound(problem, alpha, U, best.W)
         late = k - looked >= PATIENCE
-        if late or bound - last <= SETTLED * tol * best.objective:
-            best.bound(alpha, balanced(problem, W, alpha, U))
-            exact = face_of(problem, W, rounds.fused).W
-            best.primal(exact, problem.objective(exact))
+        if k >= FIRST:
+            W, alpha, U = rounds.offer()
+            last, bound = bound, lower_bound(problem, alpha, U, best.W)
+            if late or bound - last <= SETTLED * tol * best.objective:
+                exact = face_of(problem, W, rounds.fused).W
+                best.primal(exact, problem.objective(exact))
+                missing = best.objective - bound - tol * best.objective
+                worth = 0.0 < missing <= WORTH * tol * best.objective
+                best.bound(alpha, balanced(problem, W, alpha, U) if worth else U)
         yield
         if best.relative_gap <= tol:
             return
