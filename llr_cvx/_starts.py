@@ -84,8 +84,7 @@ def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) 
     offers = [(last.W, last.certificate.U), *_extrapolated(problem, list(path[-2:]))]
     points = [_point(problem, W, _in_unit_balls(problem, U, on_sphere)) for W, U in offers]
     best = min(points, key=lambda point: point.gap)
-    inside = row_dot(best.u, best.u)[problem.radii > 0] < INSIDE
-    if applies(problem) and np.mean(inside) <= MOST:
+    if applies(problem) and fused_share(problem, best.u) <= MOST:
         start = Start(best.W, Duals(best.u, np.zeros(problem.shape)), 0.0, splits=True)
     else:
         start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
@@ -121,6 +120,11 @@ def _start_at(problem: Problem, point: _Point) -> Start:
     cost = smoothed_objective(problem, point.W, epsilon) - point.objective  # convex in epsilon, and 0 at 0
     share = SETTLED * point.gap / cost if cost > 0 else 1.0
     return Start(point.W, duals_of(problem, point.W, point.u), epsilon * float(np.clip(share, 1e-5, 1.0)))
+
+
+def fused_share(problem: Problem, u: FloatArray) -> float:
+    """Share of the edges whose u_e is inside the unit ball."""
+    return float(np.mean(row_dot(u, u)[problem.radii > 0] < INSIDE))
 
 
 def duals_of(problem: Problem, W: FloatArray, u: FloatArray) -> Duals:

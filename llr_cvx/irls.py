@@ -34,15 +34,26 @@ from llr_cvx._best import Best
 from llr_cvx._multipliers import Multipliers, multiply
 from llr_cvx._polish import polish
 from llr_cvx._reweighting import Duals, line_search, newton_step
-from llr_cvx._splitting import Rounds, precision, split
-from llr_cvx._starts import HANDOVER, SETTLED, SHRINK, Start, centred, cold_start, duals_of, multipliers, start_from
+from llr_cvx._splitting import DENSE, Rounds, applies, precision, split
+from llr_cvx._starts import (
+    HANDOVER,
+    SETTLED,
+    SHRINK,
+    Start,
+    centred,
+    cold_start,
+    duals_of,
+    fused_share,
+    multipliers,
+    start_from,
+)
 from llr_cvx._validation import FloatArray
 from llr_cvx.certificate import certificate
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, smoothed
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
 
-AFTER_SPLITTING = 2e-3  # length t of the multipliers then; from IRLS the gap gives it
+FEW = 0.5  # share of fused edges up to which splitting pays from nothing
 FINISH = 1e-9  # a tol from here on asks for the machine-precision finish,
 FIRST_TRY, NEXT_TRY = 3e-7, 0.03  # tried at this relative gap, and where it fails at this share of the gap then
 
@@ -207,9 +218,9 @@ def iterations(
     if start.splits:
         yield Iterate(best.W, best.objective, best.objective, 0.0)
         if best.relative_gap > tol:
-            yield from from_neighbour(problem, start, best, tol, deadline)
+            yield from by_splitting(problem, start.W, start.duals.u, best, tol, deadline)
     else:
-        yield from from_scratch(problem, start, best, tol, deadline)
+        yield from by_reweighting(problem, start, best, tol, deadline)
     if best.relative_gap > tol and start.known:
         again = Best(problem, np.zeros(problem.shape))
         for _ in iterations(problem, cold_start(problem), again, tol, deadline):
@@ -218,8 +229,8 @@ def iterations(
             yield Iterate(best.W, best.objective, best.objective, 0.0)
 
 
-def from_scratch(problem: Problem, start: Start, best: Best, tol: float, deadline: float) -> Iterator[Iterate]:
-    """IRLS down to the gap where the multipliers take over."""
+def by_reweighting(problem: Problem, start: Start, best: Best, tol: float, deadline: float) -> Iterator[Iterate]:
+    """IRLS down to the gap where the multipliers take over, or splitting for many samples."""
     W, duals, sizes = start.W, start.duals, np.abs(start.W).sum(axis=1)
     if best.relative_gap <= max(tol, HANDOVER):
         yield Iterate(W, best.objective, best.objective, 0.0)
@@ -227,19 +238,26 @@ def from_scratch(problem: Problem, start: Start, best: Best, tol: float, deadlin
         for at, u_and_z in reweight(problem, start, best, tol):
             yield Iterate(at.W, at.objective, at.value, at.epsilon)
             W, duals, sizes = at.W, u_and_z, at.S
-    if best.relative_gap > tol:
+    if best.relative_gap <= tol:
+        return
+    if len(W) > DENSE and applies(problem) and fused_share(problem, duals.u) <= FEW:
+        yield from by_splitting(problem, W, duals.u, best, tol, deadline)
+    else:
         t = float(np.clip(np.sqrt(10.0 * best.relative_gap), 1e-2, 1.0))
         yield from finish(problem, W, multipliers(problem, duals, sizes, t), best, tol, deadline)
 
 
-def from_neighbour(problem: Problem, start: Start, best: Best, tol: float, deadline: float) -> Iterator[Iterate]:
-    """Splitting, and from a gap that is small enough the multipliers, with short lengths."""
-    rounds = Rounds(problem, start.W, problem.radii[:, None] * start.duals.u, precision(tol))
+def by_splitting(
+    problem: Problem, W: FloatArray, u: FloatArray, best: Best, tol: float, deadline: float
+) -> Iterator[Iterate]:
+    """Splitting, and where that is not enough the multipliers, with lengths that fit its small gap."""
+    rounds = Rounds(problem, W, problem.radii[:, None] * u, precision(tol))
     for _ in split(rounds, best, tol):
         yield Iterate(best.W, best.objective, best.objective, 0.0)
     if tol < best.relative_gap <= HANDOVER:
         W, u = rounds.rounded()
-        m = multipliers(problem, duals_of(problem, W, u), np.abs(W).sum(axis=1), AFTER_SPLITTING)
+        t = float(np.clip(np.sqrt(best.relative_gap), 2e-3, 1.0))
+        m = multipliers(problem, duals_of(problem, W, u), np.abs(W).sum(axis=1), t)
         yield from finish(problem, W, m, best, tol, deadline)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 import llr_cvx as llr
-from llr_cvx import _multipliers, _splitting, bench
+from llr_cvx import _multipliers, _splitting, bench, irls
 from llr_cvx._best import Best
 from llr_cvx._samples import Samples
 from llr_cvx._splitting import Pair, Rounds, applies, metric, precision, split
@@ -276,3 +276,24 @@ def test_where_a_neighbour_is_no_help_everything_begins_anew(monkeypatch: pytest
     assert s.trace.is_monotone()
     assert np.all(np.diff(s.trace.dual) >= 0)
     assert s.n_iter > llr.solve_irls(target).n_iter
+
+
+def test_many_samples_are_split_after_irls_and_few_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = bench.instance(800, 5, seed=0)
+    exact = llr.solve_irls(p, 1e-9)
+    with monkeypatch.context() as m:
+        m.setattr(_multipliers, "solve_system", None)  # not one linear system is needed after IRLS
+        s = llr.solve_irls(p)
+        assert s.status == "optimal"
+        with pytest.raises(TypeError, match="not callable"):
+            llr.solve_irls(bench.instance(300, 5, seed=0))
+    assert exact.status == "optimal"
+    assert abs(s.objective - exact.objective) <= s.certificate.gap + exact.certificate.gap
+    assert s.trace is not None
+    assert s.trace.is_monotone()
+    assert s.trace.epsilon[0] > 0.0 == s.trace.epsilon[-1]
+
+
+def test_many_samples_with_many_fused_edges_are_left_to_the_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(irls, "split", None)
+    assert llr.solve_irls(bench.instance(800, 5, seed=0, lambda1=2.0)).status == "optimal"
