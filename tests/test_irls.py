@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import llr_cvx as llr
-from llr_cvx import irls
+from llr_cvx import _phases, irls
 from llr_cvx.certificate import certificate
 from llr_cvx.oracles import solve_decoupled
 from llr_cvx.problem import Problem
@@ -110,9 +110,9 @@ def test_trace_decreases_while_epsilon_shrinks() -> None:
 def test_a_broken_step_is_seen_by_the_monotonicity_check(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(problem, at, dW):  # type: ignore[no-untyped-def]
         W = at.W + (-1.0 if fault == "wrong sign" else 30.0) * dW
-        return irls.smoothed(problem, W, at.epsilon)
+        return _phases.smoothed(problem, W, at.epsilon)
 
-    monkeypatch.setattr(irls, "line_search", broken)
+    monkeypatch.setattr(_phases, "line_search", broken)
     with pytest.warns(ConvergenceWarning):
         s = llr.solve_irls(small(), tol=1e-9, max_iter=6)
     assert s.trace is not None

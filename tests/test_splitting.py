@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 import llr_cvx as llr
-from llr_cvx import _multipliers, _splitting, bench, irls
+from llr_cvx import _multipliers, _phases, _splitting, bench
 from llr_cvx._best import Best
 from llr_cvx._samples import Samples
 from llr_cvx._splitting import Pair, Rounds, applies, metric, precision, split
@@ -295,5 +295,5 @@ def test_many_samples_are_split_after_irls_and_few_are_not(monkeypatch: pytest.M
 
 
 def test_many_samples_with_many_fused_edges_are_left_to_the_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(irls, "split", None)
+    monkeypatch.setattr(_phases, "split", None)
     assert llr.solve_irls(bench.instance(800, 5, seed=0, lambda1=2.0)).status == "optimal"
