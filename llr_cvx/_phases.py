@@ -11,7 +11,7 @@ from llr_cvx._best import Best
 from llr_cvx._multipliers import Multipliers, multiply
 from llr_cvx._polish import polish
 from llr_cvx._reweighting import Duals, line_search, newton_step
-from llr_cvx._splitting import DENSE, Rounds, applies, precision, split
+from llr_cvx._splitting import DENSE, Rounds, applies, split
 from llr_cvx._starts import (
     HANDOVER,
     SETTLED,
@@ -28,6 +28,7 @@ from llr_cvx.problem import Problem
 from llr_cvx.smoothing import Smoothed, smoothed
 
 FEW = 0.5  # share of fused edges up to which splitting pays from nothing
+ROUNDS_END = 5e-7  # relative gap down to which splitting goes: it is done in single precision
 FINISH = 1e-9  # a tol from here on asks for the machine-precision finish,
 FIRST_TRY, NEXT_TRY = 3e-7, 0.03  # tried at this relative gap, and where it fails at this share of the gap then
 
@@ -87,8 +88,8 @@ def by_splitting(
     problem: Problem, W: FloatArray, u: FloatArray, best: Best, tol: float, deadline: float
 ) -> Iterator[Iterate]:
     """Splitting, and where that is not enough the multipliers, with lengths that fit its small gap."""
-    rounds = Rounds(problem, W, problem.radii[:, None] * u, precision(tol))
-    for _ in split(rounds, best, tol):
+    rounds = Rounds(problem, W, problem.radii[:, None] * u)
+    for _ in split(rounds, best, max(tol, ROUNDS_END)):
         yield Iterate(best.W, best.objective, best.objective, 0.0)
     if tol < best.relative_gap <= HANDOVER:
         W, u = rounds.rounded()

@@ -10,7 +10,7 @@ import llr_cvx as llr
 from llr_cvx import _multipliers, _phases, _splitting, bench
 from llr_cvx._best import Best
 from llr_cvx._samples import Samples
-from llr_cvx._splitting import Pair, Rounds, applies, metric, precision, split
+from llr_cvx._splitting import Pair, Rounds, applies, metric, split
 from llr_cvx._starts import start_from
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning
@@ -186,12 +186,10 @@ def test_gamma_is_set_once_from_the_first_rounds(monkeypatch: pytest.MonkeyPatch
     assert seen[0] / 5.0 <= seen[-1] <= 5.0 * seen[0]
 
 
-def test_a_path_to_a_small_gap_is_split_in_double_precision() -> None:
-    assert precision(1e-6) is np.float32
-    assert precision(1e-7) is np.float64
-    p = problem(lambda1=0.1)
-    for s in llr.regularization_path(p, np.geomspace(0.05, 0.5, 6), tol=1e-9):
+def test_a_path_to_a_gap_beyond_single_precision() -> None:
+    for s in llr.regularization_path(problem(lambda1=0.1), np.geomspace(0.05, 0.5, 6), tol=1e-10):
         assert s.status == "optimal"
+        assert start_from(s.problem, s).W.dtype == s.W.dtype == np.float64
 
 
 def test_fused_edges_of_a_path_are_exactly_fused_and_zeros_exactly_zero() -> None:
