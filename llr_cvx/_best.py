@@ -42,8 +42,9 @@ class Best:
         if self.problem.lambda2 == 0:
             self.dual = lower_bound(self.problem, self.alpha, self.U, W)
 
-    def bound(self, alpha: FloatArray, U: FloatArray) -> None:
-        """Keep the dual point if it proves more."""
+    def bound(self, alpha: FloatArray, U: FloatArray) -> float:
+        """What the dual point proves; it is kept if that is more."""
         value = lower_bound(self.problem, alpha, U, self.W)
         if value > self.dual:
             self.alpha, self.U, self.dual = alpha, U, value
+        return value

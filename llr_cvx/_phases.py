@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ class Iterate(NamedTuple):
 
 def iterations(
     problem: Problem, start: Start, best: Best, tol: float, deadline: float = np.inf
-) -> Iterator[Iterate]:
+) -> Generator[Iterate, None, None]:
     """From the start until tol; what is found is kept in `best`.
 
     Where a solution for other lambdas was no help, everything begins anew from W = 0.
@@ -66,7 +66,9 @@ def iterations(
             yield Iterate(best.W, best.objective, best.objective, 0.0)
 
 
-def by_reweighting(problem: Problem, start: Start, best: Best, tol: float, deadline: float) -> Iterator[Iterate]:
+def by_reweighting(
+    problem: Problem, start: Start, best: Best, tol: float, deadline: float
+) -> Generator[Iterate, None, None]:
     """IRLS down to the gap where the multipliers take over, or splitting for many samples."""
     W, duals, sizes = start.W, start.duals, np.abs(start.W).sum(axis=1)
     if best.relative_gap <= max(tol, HANDOVER):
@@ -86,12 +88,12 @@ def by_reweighting(problem: Problem, start: Start, best: Best, tol: float, deadl
 
 def by_splitting(
     problem: Problem, W: FloatArray, u: FloatArray, best: Best, tol: float, deadline: float
-) -> Iterator[Iterate]:
+) -> Generator[Iterate, None, None]:
     """Splitting, and where that is not enough the multipliers, with lengths that fit its small gap."""
     rounds = Rounds(problem, W, problem.radii[:, None] * u)
     for _ in split(rounds, best, max(tol, ROUNDS_END)):
         yield Iterate(best.W, best.objective, best.objective, 0.0)
-    if tol < best.relative_gap <= HANDOVER:
+    if tol < best.relative_gap <= HANDOVER and np.isfinite(rounds.z_row).all():
         W, u = rounds.rounded()
         t = float(np.clip(np.sqrt(best.relative_gap), 2e-3, 1.0))
         m = multipliers(problem, duals_of(problem, W, u), np.abs(W).sum(axis=1), t)
@@ -100,7 +102,7 @@ def by_splitting(
 
 def finish(
     problem: Problem, W: FloatArray, m: Multipliers, best: Best, tol: float, deadline: float
-) -> Iterator[Iterate]:
+) -> Generator[Iterate, None, None]:
     """The method of multipliers until tol or until it stalls, with Newton's method on the face for a small tol."""
     finish_at = FIRST_TRY if tol <= FINISH else 0.0
     for point in multiply(problem, W, m, best, tol, deadline):

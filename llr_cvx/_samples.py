@@ -23,13 +23,12 @@ from llr_cvx.smoothing import row_dot
 STEPS = 10  # for ||w_i||_1, at most; mostly two are made
 COARSE = 0.1  # error of an alpha_i above which its root is bracketed, by so many steps at most,
 BISECTIONS = 40
-TURN, OFTEN = 0.8, 3  # a step that undoes so much of the last one swings; so many in a row shorten the next ones,
-LEAST = 1e-3  # but not below this share
+TURN, OFTEN = 0.8, 3  # a step that undoes so much of the last one swings; so many in a row shorten the next ones
 
 Precision = type[Any]  # np.float32 or np.float64
 
 
-class Shrunk(NamedTuple):
+class Minimisers(NamedTuple):
     """For given alpha_i: w_i, ||w_i||_1, sigma_i = sigmoid(-y_i w_i.x_i), d(alpha_i - sigma_i) / d alpha_i."""
 
     W: FloatArray
@@ -38,9 +37,9 @@ class Shrunk(NamedTuple):
     slope: FloatArray
 
 
-def shrunk(
+def minimisers(
     yX: FloatArray, two_lambda2: float, z: FloatArray, s: FloatArray, alpha: FloatArray, l1: FloatArray
-) -> Shrunk:
+) -> Minimisers:
     """All w_i, by Newton steps from a guess of ||w_i||_1; s is a column."""
     target = alpha[:, None] * yX
     target -= z
@@ -51,14 +50,15 @@ def shrunk(
         left = np.maximum(size - (t * l1)[:, None], 0.0)
         n = np.sign(left) @ one
         before, l1 = l1, (left @ one + n * t * l1) / (1.0 + t * n)
-        if np.abs(l1 - before).max() <= rounding * l1.max():
+        if np.all(np.abs(l1 - before) <= rounding * l1):
             break
     W = np.copysign(np.maximum(size - (t * l1)[:, None], 0.0), target)
     sigma: FloatArray = expit(-row_dot(yX, W))
     sign = np.sign(W)
-    x = yX * np.abs(sign)
+    on = np.abs(sign)
+    x, n = yX * on, on @ one
     gain = (row_dot(x, x) - t * row_dot(x, sign) ** 2 / (1.0 + t * n)) / s[:, 0]  # d(y_i w_i.x_i) / d alpha_i
-    return Shrunk(W, l1, sigma, 1.0 + sigma * (1.0 - sigma) * gain)
+    return Minimisers(W, l1, sigma, 1.0 + sigma * (1.0 - sigma) * gain)
 
 
 class Samples:
@@ -76,16 +76,16 @@ class Samples:
         alpha_i - sigma_i rises with alpha_i, but has kinks where entries leave zero, over which Newton steps can
         swing for ever: where they turn back again and again they are shortened, and grow again slowly.
         """
-        at = shrunk(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        at = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
         coarse = np.flatnonzero(np.abs(at.sigma - self.alpha) > COARSE)
         if coarse.size:
             self._bracket(coarse, z, s)
-            at = shrunk(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+            at = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
         self.W, self.l1, self.sigma = at.W, at.l1, at.sigma
         step = (at.sigma - self.alpha) / at.slope
         self.swings = np.where(step * self.step < -TURN * self.step**2, self.swings + 1, 0)
         self.trust = np.where(self.swings >= OFTEN, 0.5 * self.trust, np.minimum(1.1 * self.trust, 1.0))
-        self.step = np.maximum(self.trust, LEAST) * step
+        self.step = self.trust * step
         self.alpha = self.alpha + self.step
 
     def _bracket(self, rows: np.ndarray, z: FloatArray, s: FloatArray) -> None:
@@ -93,7 +93,7 @@ class Samples:
         yX, z, s, alpha, l1 = self.yX[rows], z[rows], s[rows], self.alpha[rows], self.l1[rows]
         low, high = np.zeros_like(alpha), np.ones_like(alpha)
         for _ in range(BISECTIONS):
-            _, l1, sigma, slope = shrunk(yX, self.two_lambda2, z, s, alpha, l1)
+            _, l1, sigma, slope = minimisers(yX, self.two_lambda2, z, s, alpha, l1)
             error = sigma - alpha
             if np.abs(error).max() <= 0.01 * COARSE:
                 break
@@ -101,4 +101,3 @@ class Samples:
             newton = alpha + error / slope
             alpha = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
         self.alpha[rows], self.l1[rows] = alpha, l1
-        self.step[rows] = 0.0

@@ -27,28 +27,25 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from llr_cvx._balance import balanced
 from llr_cvx._best import Best
 from llr_cvx._cg import conjugate_gradients
 from llr_cvx._completion import into_balls
 from llr_cvx._face import BoolArray, face_of
 from llr_cvx._samples import Precision, Samples
 from llr_cvx._validation import FloatArray
-from llr_cvx.certificate import lower_bound
 from llr_cvx.problem import Problem
 from llr_cvx.smoothing import row_dot
 
 RELAX = 1.7  # of a round; it converges below 2
 SHARE = 0.3  # rho_i as a share of the sum of r_e at sample i
-ADAPT = 5, 15  # rounds whose difference says what gamma should be,
-FACTOR = 5.0  # up to this factor
-FIRST, LOOK = 8, 4  # the round with the first lower bound, and rounds from one to the next
-SETTLED = 2.0  # multiple of tol by which it may have risen where W is worth a look
-WORTH = 2.0  # multiple of tol that may be missing where the dual point is worth balancing
+ADAPT = 5, 15  # rounds whose difference says what gamma should be
+LOOK = 4  # rounds from one lower bound to the next
+RISE = 2.0  # multiple of tol by which it may have risen where W is worth a look
 PATIENCE = 24  # rounds after which W is looked at in any case,
 BUDGET = 80  # and rounds that may be left to do, at the rate since the last such look
 DENSE = 700  # samples up to which the matrix is inverted
 INNER = 3  # conjugate gradient iterations where it is not, from the phi before
+NEGLIGIBLE = 1e-15  # share of the largest r_e up to which an edge does not couple
 TINY = 1e-30
 
 Solve = Callable[[FloatArray, FloatArray], FloatArray]
@@ -101,7 +98,7 @@ def _by_iterations(M: csr_array) -> Solve:
 
 
 class Pair(NamedTuple):
-    """A dual point (U, V), and the slopes (D, W) that belong to it."""
+    """A dual point (U, V), and the differences and weights (D, W) that pull at it."""
 
     U: FloatArray
     V: FloatArray
@@ -113,15 +110,15 @@ class Rounds:
     """z and gamma, and what was found from them: U - z, ||z_e||, W and sigma_i = sigmoid(-y_i w_i.x_i)."""
 
     def __init__(self, problem: Problem, W: FloatArray, U: FloatArray, dtype: Precision = np.float32) -> None:
-        self.problem, self.metric, self.r = problem, metric(problem, dtype), problem.radii.astype(dtype)
+        self.problem, self.metric = problem, metric(problem, dtype)
+        coupled = problem.radii > NEGLIGIBLE * problem.radii.max()
+        self.r = np.where(coupled, problem.radii, 0.0).astype(dtype)
         self.rho = problem.lambda1 * self.metric.rho
         self.samples = Samples(problem, W, dtype)
-        own = problem.alpha(W)[:, None] * problem.y[:, None] * problem.X
-        most = 2.0 * problem.lambda2 * np.abs(W).sum(axis=1, keepdims=True)
-        V = np.clip(problem.incidence_T @ U - own, -most, most) + own
-        start = Pair(*(np.asarray(a, dtype) for a in (U, V, problem.incidence @ W, W)))
+        start = Pair(*(np.asarray(a, dtype) for a in (U, problem.incidence_T @ U, problem.incidence @ W, W)))
         self.phi, self.gamma = -problem.lambda1 * start.W, 1.0
-        self.place(start, self.balance(start))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.place(start, self.balance(start))
 
     def place(self, at: Pair, gamma: float) -> None:
         """z from which the next round finds this pair, with another gamma."""
@@ -139,8 +136,7 @@ class Rounds:
     def retune(self, before: Pair) -> None:
         """gamma from how far the rounds have come since."""
         now = self.pair()
-        gamma = self.balance(Pair(*(new - old for new, old in zip(now, before, strict=True))))
-        self.place(now, float(np.clip(gamma, self.gamma / FACTOR, FACTOR * self.gamma)))
+        self.place(now, self.balance(Pair(*(new - old for new, old in zip(now, before, strict=True)))))
 
     def pair(self) -> Pair:
         """What was found last."""
@@ -149,8 +145,8 @@ class Rounds:
 
     @property
     def fused(self) -> BoolArray:
-        """Edges with ||z_e|| <= r_e."""
-        return np.asarray(self.norms <= self.r)
+        """Edges with ||z_e|| <= r_e, if they couple at all."""
+        return np.asarray((self.norms <= self.r) & (self.r > 0.0))
 
     @property
     def U(self) -> FloatArray:
@@ -187,27 +183,29 @@ class Rounds:
 
 def split(rounds: Rounds, best: Best, tol: float) -> Iterator[None]:
     """Rounds until tol or until they do not pay, a few at a time; what is found is kept in `best`."""
-    problem = rounds.problem
     gap, looked, bound = best.relative_gap, 0, -np.inf
     for k in count(1):
-        rounds.advance()
-        if k == ADAPT[0]:
-            before = rounds.pair()
-        elif k == ADAPT[1]:
-            rounds.retune(before)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounds.advance()
+            if k == ADAPT[0]:
+                before = rounds.pair()
+            elif k == ADAPT[1]:
+                rounds.retune(before)
         if k % LOOK:
             continue
+        W, alpha, U = rounds.offer()
+        if not np.isfinite(W).all() or not np.isfinite(U).all():
+            return
+        last, bound = bound, best.bound(alpha, U)
         late = k - looked >= PATIENCE
-        if k >= FIRST:
-            W, alpha, U = rounds.offer()
-            last, bound = bound, lower_bound(problem, alpha, U, best.W)
-            if late or bound - last <= SETTLED * tol * best.objective:
-                exact = face_of(problem, W, rounds.fused).W
-                best.primal(exact, problem.objective(exact))
-                missing = best.objective - bound - tol * best.objective
-                worth = 0.0 < missing <= WORTH * tol * best.objective
-                best.bound(alpha, balanced(problem, W, alpha, U) if worth else U)
-        yield
+        settled = bound - last <= RISE * tol * best.objective
+        if late or settled:
+            _look(rounds, best)
+        try:
+            yield
+        except GeneratorExit:  # a limit was reached
+            _look(rounds, best)
+            raise
         if best.relative_gap <= tol:
             return
         if late:
@@ -215,3 +213,8 @@ def split(rounds: Rounds, best: Best, tol: float) -> Iterator[None]:
             if np.log(best.relative_gap / tol) > BUDGET * rate:
                 return
             gap, looked = best.relative_gap, k
+
+
+def _look(rounds: Rounds, best: Best) -> None:
+    W, _ = rounds.rounded()
+    best.primal(W, rounds.problem.objective(W))

@@ -88,8 +88,7 @@ def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) 
         start = Start(best.W, Duals(best.u, np.zeros(problem.shape)), 0.0, splits=True)
     else:
         start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)
-    known = [(point.W, point.objective) for point in points]
-    return start._replace(known=((np.zeros(problem.shape), J_of_zero), *known))
+    return start._replace(known=tuple((point.W, point.objective) for point in points))
 
 
 def _matrix(problem: Problem, W0: Any) -> FloatArray:

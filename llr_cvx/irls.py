@@ -155,7 +155,8 @@ def minimise(
     best = Best(problem, start.W)
     rows: list[tuple[float, float, float, float, float]] = []
     status = ""
-    for at in iterations(problem, start, best, tol, began + time_limit):
+    steps = iterations(problem, start, best, tol, began + time_limit)
+    for at in steps:
         seconds = time.perf_counter() - began
         rows.append((at.objective, at.smoothed_objective, best.dual, at.epsilon, seconds))
         for listener in listeners or []:
@@ -172,7 +173,7 @@ def minimise(
             )
         if len(rows) >= max_iter or seconds > time_limit:
             status = "iteration_limit" if len(rows) >= max_iter else "time_limit"
-            break
+            steps.close()  # what a method has at hand is looked at once more
     if best.relative_gap <= tol:
         status = "optimal"
     return Run(best, status or "inaccurate", Trace(*(np.array(column) for column in zip(*rows, strict=True))))
