@@ -9,7 +9,7 @@ from scipy.special import expit
 import llr_cvx as llr
 from llr_cvx import _multipliers, _phases, _splitting, bench
 from llr_cvx._best import Best
-from llr_cvx._samples import Samples
+from llr_cvx._samples import Samples, minimisers
 from llr_cvx._splitting import Pair, Rounds, applies, metric, split
 from llr_cvx._starts import start_from
 from llr_cvx.problem import Problem
@@ -57,6 +57,24 @@ def test_samples_are_minimised_one_by_one(stiffness: float) -> None:
 
 
 @BOTH
+def test_each_sample_is_minimised_as_if_it_were_alone(dtype: type) -> None:
+    """Rows whose weights differ by eight orders of magnitude, from a poor guess; the slope by differences."""
+    yX = np.array([[1e-4, 3e-4, -2e-4], [1.0, 2.0, -3.0]], dtype)
+    z = np.array([[-1e4, 2e3, -7e3], [1e-4, -2e-4, 1e-4]], dtype)
+    s, alpha, guess = np.full((2, 1), 2.0, dtype), np.array([0.4, 1e-4], dtype), np.ones(2, dtype)
+    both = minimisers(yX, 2.0, z, s, alpha, guess)
+    assert both.l1[0] > 1e7 * both.l1[1] > 0.0
+    for i in range(2):
+        row = slice(i, i + 1)
+        alone = minimisers(yX[row], 2.0, z[row], s[row], alpha[row], np.zeros(1, dtype))
+        for together, single in zip(both, alone, strict=True):
+            assert together[i] == pytest.approx(single[0], rel=1e-5)
+    if dtype is np.float64:
+        up, down = (minimisers(yX, 2.0, z, s, alpha + h, both.l1).sigma for h in (1e-7, -1e-7))
+        assert both.slope == pytest.approx(1.0 - (up - down) / 2e-7, rel=1e-6)
+
+
+@BOTH
 @pytest.mark.parametrize("dense", [1000, 0])
 def test_the_metric_inverts_the_laplacian_of_the_graph(
     dense: int, dtype: type, monkeypatch: pytest.MonkeyPatch
@@ -81,11 +99,12 @@ def test_an_optimum_stays_where_it_is(lambda1: float) -> None:
     p = problem(lambda1=lambda1)
     s = llr.solve_irls(p, 1e-13)
     rounds = Rounds(p, s.W, s.certificate.U, np.float64)
+    guess = rounds.phi
     for _ in range(5):
         rounds.advance()
+    assert guess == pytest.approx(rounds.phi, abs=1e-4 * np.abs(guess).max())
     assert rounds.U == pytest.approx(s.certificate.U, abs=1e-5)
     assert rounds.samples.W == pytest.approx(s.W, abs=1e-5)
-    assert rounds.phi == pytest.approx(-rounds.gamma * p.lambda1 * s.W, abs=1e-4)  # the next guess
     assert np.all(rounds.fused[np.linalg.norm(s.certificate.U, axis=1) < 0.99 * p.radii])
 
 
@@ -293,9 +312,10 @@ def test_one_solution_is_a_start_too_and_so_is_one_that_is_worse_than_nothing() 
     assert llr.solve_irls(here, W0=far).status == "optimal"
 
 
-def test_where_a_neighbour_is_no_help_everything_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("relax", [-0.5, np.nan])
+def test_where_a_neighbour_is_no_help_everything_begins_anew(relax: float, monkeypatch: pytest.MonkeyPatch) -> None:
     target, path = neighbours()
-    monkeypatch.setattr(_splitting, "RELAX", -0.5)  # the wrong way
+    monkeypatch.setattr(_splitting, "RELAX", relax)  # the wrong way
     s = llr.solve_irls(target, W0=path)
     assert s.status == "optimal"
     assert s.trace is not None
@@ -323,3 +343,18 @@ def test_many_samples_are_split_after_irls_and_few_are_not(monkeypatch: pytest.M
 def test_many_samples_with_many_fused_edges_are_left_to_the_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_phases, "split", None)
     assert llr.solve_irls(bench.instance(800, 5, seed=0, lambda1=2.0)).status == "optimal"
+
+
+def test_W_is_looked_at_only_where_it_may_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+
+    def look(rounds: Rounds, best: Best) -> None:
+        looks.append(best.relative_gap)
+        original(rounds, best)
+
+    original = _splitting._look
+    monkeypatch.setattr(_splitting, "_look", look)
+    target, path = neighbours()
+    s = llr.solve_irls(target, W0=path)
+    assert s.status == "optimal"
+    assert 1 <= len(looks) <= 2 < s.n_iter
