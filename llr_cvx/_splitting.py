@@ -115,7 +115,9 @@ class Rounds:
         self.r = np.where(coupled, problem.radii, 0.0).astype(dtype)
         self.rho = problem.lambda1 * self.metric.rho
         self.samples = Samples(problem, W, dtype)
-        start = Pair(*(np.asarray(a, dtype) for a in (U, problem.incidence_T @ U, problem.incidence @ W, W)))
+        own, level = problem.dual_vectors(problem.alpha(W), 0.0 * U), 2.0 * problem.lambda2 * np.abs(W).sum(axis=1)
+        V = np.clip(problem.incidence_T @ U + own, -level[:, None], level[:, None]) - own  # as at an optimum
+        start = Pair(*(np.asarray(a, dtype) for a in (U, V, problem.incidence @ W, W)))
         self.phi, self.gamma = -problem.lambda1 * start.W, 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             self.place(start, self.balance(start))

@@ -358,3 +358,15 @@ def test_W_is_looked_at_only_where_it_may_decide(monkeypatch: pytest.MonkeyPatch
     s = llr.solve_irls(target, W0=path)
     assert s.status == "optimal"
     assert 1 <= len(looks) <= 2 < s.n_iter
+
+
+def test_a_start_is_taken_for_an_optimum() -> None:
+    """V_i - alpha_i y_i x_i, which is v_i at an optimum, is no larger than 2 lambda2 ||w_i||_1; it saves rounds."""
+    target, path = neighbours(d=50, lambda1=0.05)
+    start = start_from(target, path)
+    rounds = Rounds(target, start.W, target.radii[:, None] * start.duals.u, np.float64)
+    V = rounds.z_row + rounds.gamma * rounds.rho * start.W
+    v = V - (target.alpha(start.W) * target.y)[:, None] * target.X
+    level = 2.0 * target.lambda2 * np.abs(start.W).sum(axis=1, keepdims=True)
+    assert np.all(np.abs(v) <= level + 1e-12)
+    assert llr.solve_irls(target, W0=path).n_iter <= 7
