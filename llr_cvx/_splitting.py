@@ -111,8 +111,9 @@ class Rounds:
 
     def __init__(self, problem: Problem, W: FloatArray, U: FloatArray, dtype: Precision = np.float32) -> None:
         self.problem, self.metric = problem, metric(problem, dtype)
-        coupled = problem.radii > NEGLIGIBLE * problem.radii.max()
-        self.r = np.where(coupled, problem.radii, 0.0).astype(dtype)
+        radii, coupled = problem.radii, problem.radii > NEGLIGIBLE * problem.radii.max()
+        self.r = np.where(coupled, radii, 0.0).astype(dtype)
+        self.inverse_r = np.divide(1.0, radii, out=np.zeros_like(radii), where=coupled).astype(dtype)
         self.rho = problem.lambda1 * self.metric.rho
         self.samples = Samples(problem, W, dtype)
         own, level = problem.dual_vectors(problem.alpha(W), 0.0 * U), 2.0 * problem.lambda2 * np.abs(W).sum(axis=1)
@@ -131,7 +132,7 @@ class Rounds:
 
     def balance(self, of: Pair) -> float:
         """||(U, V)|| / ||(D, W)||, each in its own norm: with this gamma both are found equally well."""
-        dual = float(np.sum(row_dot(of.U, of.U) / np.maximum(self.r, TINY)) + np.sum(of.V**2 / self.rho))
+        dual = float(self.inverse_r @ row_dot(of.U, of.U) + np.sum(of.V**2 / self.rho))
         primal = float(self.r @ row_dot(of.D, of.D) + np.sum(self.rho * of.W**2))
         return float(np.sqrt(dual / primal)) if dual > 0 and primal > 0 else self.gamma
 
@@ -142,7 +143,7 @@ class Rounds:
 
     def pair(self) -> Pair:
         """What was found last."""
-        D = -self.out / np.maximum(self.gamma * self.r, TINY)[:, None]
+        D = (self.inverse_r / -self.gamma)[:, None] * self.out
         return Pair(self.U, self.z_row + self.gamma * self.rho * self.samples.W, D, self.samples.W)
 
     @property
