@@ -8,11 +8,13 @@ from llr_cvx.graph import similarity_graph
 from llr_cvx.irls import solve_irls
 from llr_cvx.path import regularization_path
 from llr_cvx.problem import Problem
+from llr_cvx.solution import Solution
 from llr_cvx.verification import verify
 
 __all__ = [
     "LLRDetector",
     "Problem",
+    "Solution",
     "certify",
     "formulate",
     "make_synthetic",

@@ -98,7 +98,8 @@ def _promise(
     found = ratios(of, base)
     if found:
         ratio = statistics.median(found)
-        yield Promise(claim, times(ratio), at_least <= ratio <= at_most)
+        of_seeds = f" (median of {len(found)} seeds)" if len(found) > 1 else ""
+        yield Promise(claim, times(ratio) + of_seeds, at_least <= ratio <= at_most)
     else:
         missed = next(r for r in (*of, *base) if math.isnan(r.seconds))
         yield Promise(claim, f"{missed.solver} came to {missed.reached:.1e}", None)

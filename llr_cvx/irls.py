@@ -126,7 +126,9 @@ def solve_irls(
     elif status == "optimal" and not proof.proves(tol):
         status = "inaccurate"
     if status not in ("optimal", "uncertified"):
-        warnings.warn(f"solve_irls stopped with status {status!r}: {reached}", ConvergenceWarning, stacklevel=2)
+        where = f"lambda1 = {problem.lambda1:g}, lambda2 = {problem.lambda2:g}"
+        told = f"solve_irls stopped with status {status!r} at {where}: {reached}"
+        warnings.warn(told, ConvergenceWarning, stacklevel=2)
     return Solution(
         problem=problem,
         W=best.W,

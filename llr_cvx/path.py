@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ def regularization_path(
     **options: Any,
 ) -> list[Solution]:
     """Solve for a sequence of lambda1 (or of lambda2), warm-started, in the order given.
+
+    A start from the points before saves most upwards in lambda1 and to a tol of 1e-6: more than half of the time of
+    cold solves. It saves less downwards, along lambda2, and to 1e-9, where most of the work is at the end.
 
     Parameters
     ----------
@@ -66,7 +70,9 @@ def regularization_path(
     else:
         first = first * len(second)
     solutions: list[Solution] = []
-    for l1, l2 in zip(first, second, strict=True):
+    for k, (l1, l2) in enumerate(zip(first, second, strict=True), 1):
+        if options.get("progress"):
+            print(f"point {k} of {len(first)}: lambda1 = {l1:g}, lambda2 = {l2:g}", file=sys.stderr)
         solutions.append(solve_irls(problem.with_lambdas(l1, l2), tol, W0=solutions[-2:] or None, **options))
     return solutions
 

@@ -89,6 +89,14 @@ class Solution:
     n_iter : int
     trace : Trace or None
         For iterative solvers.
+
+    Examples
+    --------
+    >>> from llr_cvx import Problem, solve_irls
+    >>> p = Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.1, lambda2=1.0)
+    >>> s = solve_irls(p)
+    >>> s.status, s.W.shape, s.certificate.dual <= s.objective
+    ('optimal', (2, 1), True)
     """
 
     problem: Problem = field(repr=False)

@@ -102,3 +102,15 @@ def test_a_limit_never_gives_less_than_the_point_before() -> None:
     with pytest.warns(ConvergenceWarning):
         s = llr.solve_irls(target, W0=(first, last), max_iter=1)
     assert s.objective <= target.objective(last.W)
+
+
+def test_progress_names_every_point(capsys: pytest.CaptureFixture[str]) -> None:
+    llr.regularization_path(problem(), [0.1, 0.2], progress=True)
+    told = capsys.readouterr().err
+    assert "point 1 of 2: lambda1 = 0.1, lambda2 = 1\n" in told
+    assert "point 2 of 2: lambda1 = 0.2, lambda2 = 1\n" in told
+
+
+def test_a_warning_names_the_point() -> None:
+    with pytest.warns(ConvergenceWarning, match="at lambda1 = 0.2, lambda2 = 1: relative gap"):
+        llr.regularization_path(problem(), [0.2], max_iter=1)
