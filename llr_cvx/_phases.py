@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -77,11 +78,10 @@ def by_reweighting(
         for at, u_and_z in reweight(problem, start, best, tol):
             yield Iterate(at.W, at.objective, at.value, at.epsilon)
             W, duals, sizes = at.W, u_and_z, at.S
-    if best.relative_gap <= tol:
-        return
-    if len(W) > DENSE and applies(problem) and fused_share(problem, duals.u) <= FEW:
+    many = best.relative_gap > tol and len(W) > DENSE
+    if many and applies(problem) and fused_share(problem, duals.u) <= FEW:
         yield from by_splitting(problem, W, duals.u, best, tol, deadline)
-    else:
+    if best.relative_gap > tol:
         t = float(np.clip(np.sqrt(10.0 * best.relative_gap), 1e-2, 1.0))
         yield from finish(problem, W, multipliers(problem, duals, sizes, t), best, tol, deadline)
 
@@ -91,8 +91,9 @@ def by_splitting(
 ) -> Generator[Iterate, None, None]:
     """Splitting, and where that is not enough the multipliers, with lengths that fit its small gap."""
     rounds = Rounds(problem, W, problem.radii[:, None] * u)
-    for _ in split(rounds, best, max(tol, ROUNDS_END)):
-        yield Iterate(best.W, best.objective, best.objective, 0.0)
+    with closing(split(rounds, best, max(tol, ROUNDS_END))) as steps:
+        for _ in steps:
+            yield Iterate(best.W, best.objective, best.objective, 0.0)
     if tol < best.relative_gap <= HANDOVER and np.isfinite(rounds.z_row).all():
         W, u = rounds.rounded()
         t = float(np.clip(np.sqrt(best.relative_gap), 2e-3, 1.0))

@@ -20,7 +20,7 @@ alternating direction method of multipliers for D = B W, P = W (Eckstein and Ber
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from itertools import count
 from typing import NamedTuple
 
@@ -184,7 +184,7 @@ class Rounds:
         return face_of(self.problem, W, self.fused).W, U / np.maximum(self.problem.radii, TINY)[:, None]
 
 
-def split(rounds: Rounds, best: Best, tol: float) -> Iterator[None]:
+def split(rounds: Rounds, best: Best, tol: float) -> Generator[None, None, None]:
     """Rounds until tol or until they do not pay, a few at a time; what is found is kept in `best`."""
     gap, looked, bound = best.relative_gap, 0, -np.inf
     for k in count(1):

@@ -340,6 +340,11 @@ def test_many_samples_are_split_after_irls_and_few_are_not(monkeypatch: pytest.M
     assert s.trace.epsilon[0] > 0.0 == s.trace.epsilon[-1]
 
 
+def test_many_samples_that_splitting_fails_on_are_left_to_the_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_splitting, "RELAX", np.nan)
+    assert llr.solve_irls(bench.instance(800, 5, seed=0)).status == "optimal"
+
+
 def test_many_samples_with_many_fused_edges_are_left_to_the_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_phases, "split", None)
     assert llr.solve_irls(bench.instance(800, 5, seed=0, lambda1=2.0)).status == "optimal"
