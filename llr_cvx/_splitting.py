@@ -38,7 +38,7 @@ from llr_cvx.smoothing import row_dot
 
 RELAX = 1.7  # of a round; it converges below 2
 SHARE = 0.3  # rho_i as a share of the sum of r_e at sample i
-ADAPT = 5, 15  # rounds whose difference says what gamma should be
+ADAPT = 4, 10  # rounds whose difference says what gamma should be
 LOOK = 4  # rounds from one lower bound to the next
 RISE = 2.0  # multiple of tol by which it may have risen where W is worth a look
 PATIENCE = 24  # rounds after which W is looked at in any case,
@@ -120,7 +120,7 @@ class Rounds:
         V = np.clip(problem.incidence_T @ U + own, -level[:, None], level[:, None]) - own  # as at an optimum
         start = Pair(*(np.asarray(a, dtype) for a in (U, V, problem.incidence @ W, W)))
         self.phi, self.gamma = -problem.lambda1 * start.W, 1.0
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             self.place(start, self.balance(start))
 
     def place(self, at: Pair, gamma: float) -> None:
@@ -188,7 +188,7 @@ def split(rounds: Rounds, best: Best, tol: float) -> Generator[None, None, None]
     """Rounds until tol or until they do not pay, a few at a time; what is found is kept in `best`."""
     gap, looked, bound = best.relative_gap, 0, -np.inf
     for k in count(1):
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             rounds.advance()
             if k == ADAPT[0]:
                 before = rounds.pair()

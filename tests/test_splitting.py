@@ -202,7 +202,7 @@ def test_gamma_is_set_once_from_the_first_rounds() -> None:
     best = Best(target, start.W)
     best.primal(start.W, target.objective(start.W))
     seen = [rounds.gamma for _ in split(rounds, best, 1e-6)]
-    assert seen[2] == seen[0] != seen[3] == seen[-1]
+    assert seen[1] == seen[0] != seen[2] == seen[-1]
 
 
 def test_a_path_to_a_gap_beyond_single_precision() -> None:
