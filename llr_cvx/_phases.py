@@ -1,4 +1,4 @@
-"""Which method follows which: IRLS or splitting, then the multipliers, then Newton's method on the face."""
+"""Which method follows which: IRLS, pursuit or splitting, then the multipliers, then Newton's method on a face."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from llr_cvx._best import Best
 from llr_cvx._multipliers import Multipliers, multiply
 from llr_cvx._polish import polish
+from llr_cvx._pursuit import pursue
 from llr_cvx._reweighting import Duals, line_search, newton_step
 from llr_cvx._splitting import DENSE, Rounds, applies, split
 from llr_cvx._starts import (
@@ -53,7 +54,9 @@ def iterations(
     for known, objective in start.known or ((start.W, problem.objective(start.W)),):
         best.primal(known, objective)
     best.bound(problem.alpha(start.W), problem.radii[:, None] * start.duals.u)
-    if start.splits:
+    if start.near and best.relative_gap > tol:
+        yield from by_pursuit(problem, start, best, tol, deadline)
+    elif start.splits:
         yield Iterate(best.W, best.objective, best.objective, 0.0)
         if best.relative_gap > tol:
             yield from by_splitting(problem, start.W, start.duals.u, best, tol, deadline)
@@ -65,6 +68,21 @@ def iterations(
             best.primal(again.W, again.objective)
             best.bound(again.alpha, again.U)
             yield Iterate(best.W, best.objective, best.objective, 0.0)
+
+
+def by_pursuit(
+    problem: Problem, start: Start, best: Best, tol: float, deadline: float
+) -> Generator[Iterate, None, None]:
+    """Newton's method with the zeros of W kept, and splitting where that does not pay."""
+    W, u = start.W, start.duals.u
+    for W, u in pursue(problem, start, best, tol):  # noqa: B007
+        yield Iterate(best.W, best.objective, best.objective, 0.0)
+    if best.relative_gap > tol and applies(problem):
+        yield from by_splitting(problem, W, u, best, tol, deadline)
+    elif best.relative_gap > tol:
+        t = float(np.clip(np.sqrt(10.0 * best.relative_gap), 1e-2, 1.0))
+        m = multipliers(problem, duals_of(problem, W, u), np.abs(W).sum(axis=1), t)
+        yield from finish(problem, W, m, best, tol, deadline)
 
 
 def by_reweighting(

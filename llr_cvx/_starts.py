@@ -23,6 +23,9 @@ SHRINK = 0.3  # of epsilon, once the gap is down to the cost of smoothing
 SETTLED = 3.0  # that is, to this multiple of J_epsilon - J
 HANDOVER = 3e-3  # relative gap at which the method of multipliers takes over
 INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
+NEAR = 0.1  # relative gap up to which the zeros of a solution for other lambdas are worth keeping,
+FUSED = 4e-4  # if no more edges than this share of all weights are fused (few features have few zeros to keep);
+LENGTH = 3e-3  # share of a typical weight that edges are smoothed by then
 MOST = 0.88  # share of fused edges beyond which splitting moves the clusters too slowly
 
 
@@ -32,7 +35,8 @@ class Start(NamedTuple):
     W: FloatArray
     duals: Duals
     epsilon: float
-    splits: bool = False  # a solution for other lambdas: splitting goes on from it
+    near: bool = False  # a solution for other lambdas, close enough for its zeros to be kept
+    splits: bool = False  # one from which splitting goes on
     known: tuple[tuple[FloatArray, float], ...] = ()  # W and J(W) that are not to be lost, begun with or not
 
 
@@ -65,8 +69,9 @@ def warm_start(problem: Problem, W: FloatArray) -> Start:
 def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) -> Start:
     """From a W alone, from a solution with its dual point, or from the last two solutions of a path.
 
-    Of the points that these offer the one with the smallest duality gap is taken. Splitting goes on from there, or
-    IRLS where that is no use, which starts from W = 0 if J is no smaller at the point.
+    Of the points that these offer the one with the smallest duality gap is taken. Newton's method that keeps its
+    zeros goes on from there where few edges are fused, else splitting, or IRLS where that is no use. IRLS starts
+    from W = 0 if J is no smaller at the point.
     """
     J_of_zero = float(len(problem.y) * np.log(2.0))
     path: Any = [W0] if isinstance(W0, Solution) else W0
@@ -84,7 +89,10 @@ def start_from(problem: Problem, W0: ArrayLike | Solution | Sequence[Solution]) 
     offers = [(last.W, last.certificate.U), *_extrapolated(problem, list(path[-2:]))]
     points = [_point(problem, W, _in_unit_balls(problem, U, on_sphere)) for W, U in offers]
     best = min(points, key=lambda point: point.gap)
-    if applies(problem) and fused_share(problem, best.u) <= MOST:
+    n_fused = np.count_nonzero(row_dot(best.u, best.u)[problem.radii > 0] < INSIDE)
+    if n_fused <= FUSED * best.W.size and best.gap <= NEAR * best.objective and best.objective < J_of_zero:
+        start = Start(best.W, Duals(best.u, np.sign(best.W)), LENGTH * typical_weight(problem), near=True)
+    elif applies(problem) and fused_share(problem, best.u) <= MOST:
         start = Start(best.W, Duals(best.u, np.zeros(problem.shape)), 0.0, splits=True)
     else:
         start = _start_at(problem, best) if best.objective < J_of_zero else cold_start(problem)

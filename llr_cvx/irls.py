@@ -9,9 +9,11 @@ those of the current W, smoothed by epsilon, and one linear system is solved by 
 * Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
   `llr_cvx._multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error. An
   iteration is then one update of the multipliers, and the trace holds the best J so far, with epsilon = 0.
-* From a solution for other lambdas, with its dual point, splitting (see `llr_cvx._splitting`) takes the place of
-  IRLS, and mostly ends at tol: a round costs far less than a linear system. For many samples it takes the place of
-  the multipliers too. An iteration is then a few rounds, and the trace again holds the best J so far.
+* From a solution for other lambdas, with its dual point, one of two methods takes the place of IRLS and mostly ends
+  at tol. Where few edges are fused, Newton's method that keeps the zeros of W (see `llr_cvx._pursuit`) needs three
+  to five systems. Elsewhere the rounds of splitting (see `llr_cvx._splitting`) cost far less than a system, and for
+  many samples they take the place of the multipliers too; an iteration is then a few rounds. In both the trace holds
+  the best J so far.
 * For tol <= 1e-9 Newton's method on the face of W that the multipliers show (see `llr_cvx._polish`) is tried before
   they have got there: where that face is right, it goes to rounding error at once.
 

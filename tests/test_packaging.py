@@ -76,3 +76,12 @@ def test_nothing_else_at_the_top_level() -> None:
     made = {name for name in found for pattern in ignored if fnmatch(name, pattern)}
     assert "llr_cvx" not in made
     assert found - allowed - made == set()
+
+
+def test_the_map_of_the_readme_names_modules_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    chart = readme[readme.index("llr_cvx/   graph") : readme.index("tests/     what must hold")]
+    named = set(re.findall(r"\b_[a-z_]+\b", chart))
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / "llr_cvx" / f"{name}.py").is_file(), name
