@@ -12,8 +12,8 @@ those of the current W, smoothed by epsilon, and one linear system is solved by 
 * From a solution for other lambdas, with its dual point, one of two methods takes the place of IRLS and mostly ends
   at tol. Where few edges are fused, Newton's method that keeps the zeros of W (see `llr_cvx._pursuit`) needs three
   to five systems. Elsewhere the rounds of splitting (see `llr_cvx._splitting`) cost far less than a system, and for
-  many samples they take the place of the multipliers too; an iteration is then a few rounds. In both the trace holds
-  the best J so far.
+  many samples they take the place of the multipliers too; an iteration is then a few rounds. The trace holds the
+  best J so far.
 * For tol <= 1e-9 Newton's method on the face of W that the multipliers show (see `llr_cvx._polish`) is tried before
   they have got there: where that face is right, it goes to rounding error at once.
 
