@@ -26,8 +26,8 @@ def regularization_path(
 ) -> list[Solution]:
     """Solve for a sequence of lambda1 (or of lambda2), warm-started, in the order given.
 
-    A start from the points before saves most upwards in lambda1 and to a tol of 1e-6: more than half of the time of
-    cold solves. It saves less downwards, along lambda2, and to 1e-9, where most of the work is at the end.
+    A start from the points before saves about half of the time of cold solves; most for points close together and
+    upwards in lambda1, and least to a tol of 1e-9, where most of the work is at the end.
 
     Parameters
     ----------
