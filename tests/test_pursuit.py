@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import llr_cvx as llr
-from llr_cvx import _pursuit, bench
+from llr_cvx import _phases, _pursuit, bench
 from llr_cvx._balance import balanced
 from llr_cvx._best import Best
 from llr_cvx._pursuit import Point, dual_step, evaluate, newton, pursue, signs
@@ -128,11 +128,15 @@ def test_from_two_solutions_nearby_a_few_systems_prove_the_third() -> None:
 def test_where_it_does_not_pay_splitting_goes_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, path = neighbours()
     monkeypatch.setattr(_pursuit, name, 0)
+    goes_on: list[float] = []
+    original = _phases.split
+    monkeypatch.setattr(_phases, "split", lambda *a: (goes_on.append(a[1].relative_gap), original(*a))[1])
     seen: list[Step] = []
     s = llr.solve_irls(target, W0=path, callback=seen.append)
     assert s.status == "optimal"
     gaps = [(step.objective - step.dual) / step.objective for step in seen]
     assert gaps[0] > 1e-6 >= gaps[-1]
+    assert len(goes_on) == 1
     assert gaps == sorted(gaps, reverse=True)
 
 
