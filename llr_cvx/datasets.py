@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llr_cvx import _validation as check
-from llr_cvx._validation import FloatArray
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray
 
 
 def make_synthetic(

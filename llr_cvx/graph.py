@@ -8,17 +8,18 @@ omega_e = r_ij + r_ji, which is the same sum exactly.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
-from llr_cvx import _validation as check
-from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray, IntArray, read_only
 
 
 class GraphWarning(UserWarning):
@@ -31,49 +32,85 @@ class IsolatedWarning(GraphWarning):
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Edges and weights with the parameters that made them."""
+    """A frozen similarity graph; `str()` prints what a user should know about it.
 
-    edges: IntArray
-    weights: FloatArray
-    n_neighbors: int
-    sigma: float
-
-
-@dataclass(frozen=True, eq=False)
-class GraphReport:
-    """What a user should know about a similarity graph; `str()` prints it.
+    Problems that differ only in their penalties share one graph by reference.
 
     Attributes
     ----------
-    n_samples, n_edges : int
-        Size of the graph, counting edges of weight zero.
-    n_components : int
-        Connected components over edges of positive weight; isolated samples count as one each.
-    isolated : array of int
-        Rows without any edge of positive weight: they are scored alone.
-    underflowed : array of int, shape (m, 2)
-        Edges whose Gaussian weight is exactly 0 in double precision.
-    sigma, n_neighbors : float or None, int or None
-        The parameters used, None for a graph made by hand.
+    n_samples : int
+    edges : array of int, shape (E, 2)
+        Undirected edges (i, j), i < j, each once.
+    weights : array of shape (E,)
+        omega_e >= 0.
+    n_neighbors, sigma : int or None, float or None
+        The parameters that made it; None for a graph made by hand.
     """
 
     n_samples: int
-    n_edges: int
-    n_components: int
-    isolated: IntArray
-    underflowed: IntArray
-    sigma: float | None = None
+    edges: IntArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
     n_neighbors: int | None = None
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("edges", "weights"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @cached_property
+    def incidence(self) -> csr_array:
+        """Sparse B of shape (E, N) with (B W)_e = w_i - w_j."""
+        n_edges = len(self.edges)
+        data, indptr = np.tile([1.0, -1.0], n_edges), np.arange(0, 2 * n_edges + 1, 2)
+        return _frozen(csr_array((data, self.edges.ravel(), indptr), shape=(n_edges, self.n_samples)))
+
+    @cached_property
+    def incidence_T(self) -> csr_array:
+        """The transpose of `incidence`, stored by rows."""
+        return _frozen(self.incidence.T.tocsr())
+
+    def degrees(self, values: FloatArray) -> FloatArray:
+        """Sum a per-edge value over the edges incident to each sample."""
+        i, j = self.edges.T
+        total = np.bincount(i, values, minlength=self.n_samples) + np.bincount(j, values, minlength=self.n_samples)
+        return total.astype(np.float64)
+
+    @cached_property
+    def components(self) -> IntArray:
+        """A component label for each sample, over edges of positive weight."""
+        return component_labels(self.n_samples, self.edges[self.weights > 0])
+
+    @property
+    def n_components(self) -> int:
+        """Connected components over edges of positive weight; isolated samples count as one each."""
+        return int(self.components.max()) + 1
+
+    @property
+    def isolated(self) -> IntArray:
+        """Rows without any edge of positive weight: they are scored alone."""
+        degree = np.bincount(self.edges[self.weights > 0].ravel(), minlength=self.n_samples)
+        return np.flatnonzero(degree == 0).astype(np.int64)
+
+    @property
+    def underflowed(self) -> IntArray:
+        """Edges whose Gaussian weight is exactly 0 in double precision, shape (m, 2)."""
+        return np.asarray(self.edges[self.weights == 0])
 
     def __str__(self) -> str:
         width = "given by hand" if self.sigma is None else f"K = {self.n_neighbors}, sigma = {self.sigma:.4g}"
         lines = [
-            f"graph: {self.n_samples} samples, {self.n_edges} edges ({width})",
+            f"graph: {self.n_samples} samples, {len(self.edges)} edges ({width})",
             f"  connected components   {self.n_components}",
             f"  isolated samples       {len(self.isolated)}{_listing(self.isolated)}",
             f"  underflowed edges      {len(self.underflowed)}",
         ]
         return "\n".join(lines)
+
+
+def _frozen(matrix: csr_array) -> csr_array:
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.setflags(write=False)
+    return matrix
 
 
 def _listing(rows: IntArray, limit: int = 10) -> str:
@@ -87,27 +124,6 @@ def component_labels(n_samples: int, edges: IntArray) -> IntArray:
     """A label 0, 1, ... for each sample: equal for samples that a path of edges joins."""
     adjacency = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_samples, n_samples))
     return np.asarray(connected_components(adjacency, directed=False)[1], dtype=np.int64)
-
-
-def graph_report(
-    n_samples: int,
-    edges: IntArray,
-    weights: FloatArray,
-    sigma: float | None = None,
-    n_neighbors: int | None = None,
-) -> GraphReport:
-    """Describe a graph: components, isolated samples and underflowed edges."""
-    live = edges[weights > 0]
-    degree = np.bincount(live.ravel(), minlength=n_samples)
-    return GraphReport(
-        n_samples=n_samples,
-        n_edges=len(edges),
-        n_components=int(component_labels(n_samples, live).max()) + 1,
-        isolated=np.flatnonzero(degree == 0).astype(np.int64),
-        underflowed=edges[weights == 0],
-        sigma=sigma,
-        n_neighbors=n_neighbors,
-    )
 
 
 def similarity_graph(
@@ -167,8 +183,9 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
     keys, edge_of = np.unique(low * n_samples + high, return_inverse=True)
     weights = np.bincount(edge_of, weights=r, minlength=len(keys)).astype(np.float64)
     edges = np.column_stack([keys // n_samples, keys % n_samples]).astype(np.int64)
-    _warn_isolated(graph_report(n_samples, edges, weights), width)
-    return Graph(edges, weights, K, width)
+    graph = Graph(n_samples, edges, weights, K, width)
+    _warn_isolated(graph, width)
+    return graph
 
 
 def _row_distances(X: FloatArray, i: IntArray, j: IntArray, block: int = 200_000) -> FloatArray:
@@ -194,11 +211,11 @@ def _width(distance: FloatArray, sigma: float | str, scale: float) -> float:
     return check.real_number(sigma, "sigma", strict=True)
 
 
-def _warn_isolated(report: GraphReport, width: float) -> None:
-    if len(report.isolated):
+def _warn_isolated(graph: Graph, width: float) -> None:
+    if len(graph.isolated):
         warnings.warn(
-            f"{len(report.isolated)} sample(s) lie so far away that all their Gaussian weights underflow to 0 at "
-            f"sigma = {width:.4g}{_listing(report.isolated)}: each is scored alone, by its own features only. "
+            f"{len(graph.isolated)} sample(s) lie so far away that all their Gaussian weights underflow to 0 at "
+            f"sigma = {width:.4g}{_listing(graph.isolated)}: each is scored alone, by its own features only. "
             "A larger sigma couples them to their neighbours again.",
             IsolatedWarning,
             stacklevel=4,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
 
 

@@ -18,10 +18,10 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack
 from scipy.special import expit
 
-from llr_cvx import _archive
-from llr_cvx import _validation as check
-from llr_cvx._validation import FloatArray, IntArray
-from llr_cvx.graph import GraphReport, build_graph, component_labels, graph_report
+from llr_cvx import archive
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray, IntArray, read_only, row_dot, row_norms
+from llr_cvx.graph import Graph, build_graph, component_labels
 
 
 class ObjectiveParts(NamedTuple):
@@ -66,35 +66,23 @@ class Problem:
     lambda2: float = 1.0
     sigma: float | None = None
     n_neighbors: int | None = None
-    #: Work that depends on the samples and the graph alone, shared by problems that differ only in their lambdas.
-    shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    #: The frozen graph; shared by reference between problems that differ only in their lambdas.
+    graph: Graph = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         X = check.squarable(check.samples(self.X, "X"), "X")
+        y = check.labels(self.y, len(X))
         edges = check.edge_list(self.edges, len(X))
-        lambda1 = check.penalty(self.lambda1, "lambda1")
-        lambda2 = check.penalty(self.lambda2, "lambda2")
-        if lambda1 == 0 and lambda2 == 0:
-            raise ValueError(
-                "lambda1 and lambda2 are both 0: every sample could be fitted alone and the infimum of the "
-                "objective is not attained; make at least one positive"
-            )
-        clean: dict[str, Any] = {
-            "X": X,
-            "y": check.labels(self.y, len(X)),
-            "edges": edges,
-            "weights": check.edge_weights(self.weights, len(edges)),
-            "lambda1": lambda1,
-            "lambda2": lambda2,
-        }
-        if self.sigma is not None:
-            clean["sigma"] = check.real_number(self.sigma, "sigma", strict=True)
-        if self.n_neighbors is not None:
-            clean["n_neighbors"] = check.whole_number(self.n_neighbors, "n_neighbors")
-        for name, value in clean.items():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-            object.__setattr__(self, name, value)
+        weights = check.edge_weights(self.weights, len(edges))
+        sigma = None if self.sigma is None else check.real_number(self.sigma, "sigma", strict=True)
+        K = None if self.n_neighbors is None else check.whole_number(self.n_neighbors, "n_neighbors")
+        graph = Graph(len(X), edges, weights, K, sigma)
+        self._set(X=read_only(X), y=read_only(y), graph=graph, edges=graph.edges, weights=graph.weights)
+        self._set(sigma=sigma, n_neighbors=K, **_penalties(self.lambda1, self.lambda2))
+
+    def _set(self, **values: Any) -> None:
+        """Fill the fields of an instance that is still under construction."""
+        vars(self).update(values)
 
     @classmethod
     def from_samples(
@@ -118,15 +106,12 @@ class Problem:
         return cls(X, y, graph.edges, graph.weights, lambda1, lambda2, graph.sigma, graph.n_neighbors)
 
     def with_lambdas(self, lambda1: float | None = None, lambda2: float | None = None) -> Problem:
-        """The same samples and graph with other penalties; what was compiled for them is kept."""
-        other = Problem(
-            *(self.X, self.y, self.edges, self.weights),
-            lambda1=self.lambda1 if lambda1 is None else lambda1,
-            lambda2=self.lambda2 if lambda2 is None else lambda2,
-            sigma=self.sigma,
-            n_neighbors=self.n_neighbors,
+        """The same samples and graph, by reference, with other penalties."""
+        other = object.__new__(Problem)
+        other._set(**{f.name: getattr(self, f.name) for f in fields(self)})
+        other._set(
+            **_penalties(self.lambda1 if lambda1 is None else lambda1, self.lambda2 if lambda2 is None else lambda2)
         )
-        object.__setattr__(other, "shared", self.shared)
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -144,25 +129,21 @@ class Problem:
         """lambda1 omega_e: the weight of each edge in J and the radius of its dual ball."""
         return self.lambda1 * self.weights
 
-    @cached_property
+    @property
     def incidence(self) -> csr_array:
         """Sparse B of shape (E, N) with (B W)_e = w_i - w_j."""
-        n_edges = len(self.edges)
-        data = np.tile([1.0, -1.0], n_edges)
-        indptr = np.arange(0, 2 * n_edges + 1, 2)
-        return _read_only(csr_array((data, self.edges.ravel(), indptr), shape=(n_edges, self.shape[0])))
+        return self.graph.incidence
 
-    @cached_property
+    @property
     def incidence_T(self) -> csr_array:
         """The transpose of `incidence`, stored by rows."""
-        return _read_only(self.incidence.T.tocsr())
+        return self.graph.incidence_T
 
-    def degrees(self, values: FloatArray) -> FloatArray:
-        """For one value an edge: its sum over the edges at each sample."""
-        N = self.shape[0]
-        i, j = self.edges.T
-        total = np.bincount(i, values, minlength=N) + np.bincount(j, values, minlength=N)
-        return total.astype(np.float64)
+    @property
+    def base(self) -> float:
+        """log(n/n') for n test samples and n' known inliers: log r of a row whose score is 0."""
+        n_inlier = np.count_nonzero(self.y > 0)
+        return float(np.log((len(self.y) - n_inlier) / n_inlier))
 
     def scores(self, W: ArrayLike) -> FloatArray:
         """w_i . x_i for each pooled row."""
@@ -173,7 +154,7 @@ class Problem:
         W = check.weight_matrix(W, self.shape)
         with np.errstate(over="ignore"):
             logistic = np.logaddexp(0.0, -self.y * _scores(self.X, W)).sum()
-            network = self.radii @ _row_norms(self.incidence @ W)
+            network = self.radii @ row_norms(self.incidence @ W)
             exclusive = self.lambda2 * (np.abs(W).sum(axis=1) ** 2).sum() if self.lambda2 else 0.0
         return ObjectiveParts(float(logistic), float(network), float(exclusive))
 
@@ -183,8 +164,7 @@ class Problem:
 
     def log_ratio(self, W: ArrayLike) -> FloatArray:
         """log r(x_i) = log(n/n') + w_i.x_i, Eq. (4); n test samples, n' inliers. Low means outlier."""
-        n_inlier = np.count_nonzero(self.y > 0)
-        return float(np.log((len(self.y) - n_inlier) / n_inlier)) + self.scores(W)
+        return self.base + self.scores(W)
 
     def require_attained(self) -> None:
         """Raise if J has no minimiser."""
@@ -217,12 +197,7 @@ class Problem:
         """v_i = -alpha_i y_i x_i + sum_{e=(i,j)} U_e - sum_{e=(j,i)} U_e."""
         return np.asarray(self.incidence_T @ U) - (alpha * self.y)[:, None] * self.X
 
-    # ---- the graph, and storage ---------------------------------------------------------------------
-
-    @property
-    def graph(self) -> GraphReport:
-        """Components, isolated samples, underflowed edges and the width used, ready to print."""
-        return graph_report(self.shape[0], self.edges, self.weights, self.sigma, self.n_neighbors)
+    # ---- storage ------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         N, d = self.shape
@@ -231,13 +206,13 @@ class Problem:
     def save(self, path: str | Path) -> None:
         """Write one .npz (no pickle); an existing file is replaced whole or left alone."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        _archive.save(path, {k: np.asarray(v) for k, v in arrays.items() if v is not None})
+        archive.save(path, {k: np.asarray(v) for k, v in arrays.items() if v is not None})
 
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read what `save` wrote; nothing in the file is executed."""
         required = ("X", "y", "edges", "weights", "lambda1", "lambda2")
-        arrays = _archive.load(path, required=required, optional=("sigma", "n_neighbors"))
+        arrays = archive.load(path, required=required, optional=("sigma", "n_neighbors"))
         values: dict[str, Any] = {k: (v.item() if v.ndim == 0 else v) for k, v in arrays.items()}
         try:
             return cls(**values)
@@ -245,30 +220,24 @@ class Problem:
             raise ValueError(f"{path} is not a valid problem: {error}") from error
 
 
-def _read_only(matrix: csr_array) -> csr_array:
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        array.setflags(write=False)
-    return matrix
+def _penalties(lambda1: Any, lambda2: Any) -> dict[str, float]:
+    """Both lambdas, validated together."""
+    found = {"lambda1": check.penalty(lambda1, "lambda1"), "lambda2": check.penalty(lambda2, "lambda2")}
+    if not any(found.values()):
+        raise ValueError(
+            "lambda1 and lambda2 are both 0: every sample could be fitted alone and the infimum of the "
+            "objective is not attained; make at least one positive"
+        )
+    return found
 
 
 def _scores(X: FloatArray, W: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.asarray(np.einsum("ij,ij->i", X, W))
+        scores = row_dot(X, W)
         if np.isnan(scores).any():  # inf - inf on the way: the sum itself is finite, or infinite with one sign
             scale = np.abs(W).max()
-            scores = np.einsum("ij,ij->i", X, W / scale) * scale
+            scores = row_dot(X, W / scale) * scale
     return scores
-
-
-def _row_norms(D: FloatArray) -> FloatArray:
-    """Euclidean norms of rows; scaled by the largest entry, so that squares neither overflow nor vanish."""
-    scale = np.abs(D).max(initial=0.0)
-    if np.isinf(scale):
-        with np.errstate(over="ignore"):
-            return np.asarray(np.linalg.norm(D, axis=1))
-    if 1e-100 < scale < 1e100 or scale == 0:
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", D, D)))
-    return np.asarray(np.linalg.norm(D / scale, axis=1) * scale)
 
 
 def _separable(Z: FloatArray) -> bool:

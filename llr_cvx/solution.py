@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from llr_cvx import _validation as check
-from llr_cvx._validation import FloatArray, IntArray
-from llr_cvx.certificate import Certificate
+from llr_cvx.arrays import FloatArray, IntArray, read_only
 from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
+from llr_cvx.proofs.certificate import Certificate
 
 #: Every status a solution can have, and what it means.
 STATUSES = {
@@ -56,7 +55,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            object.__setattr__(self, f.name, check.read_only(getattr(self, f.name)))
+            object.__setattr__(self, f.name, read_only(getattr(self, f.name)))
 
     def is_monotone(self, rtol: float = 1e-12) -> bool:
         """Whether J_epsilon never rises by more than rtol, relatively, from one entry to the next."""
@@ -111,7 +110,7 @@ class Solution:
     trace: Trace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "W", check.read_only(self.W))
+        object.__setattr__(self, "W", read_only(self.W))
 
     @property
     def log_ratio(self) -> FloatArray:
@@ -125,7 +124,7 @@ class Solution:
         Conic solvers leave no exact zeros and no exactly equal rows; `solve_irls` does, and for tol <= 1e-9, where
         its finish succeeds, they are those of the optimum.
         """
-        return check.read_only(self.W != 0.0)
+        return read_only(self.W != 0.0)
 
     @cached_property
     def clusters(self) -> IntArray:
@@ -135,7 +134,7 @@ class Solution:
         """
         live = self.problem.edges[self.problem.weights > 0]
         fused = np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)
-        return check.read_only(component_labels(self.problem.shape[0], live[fused]))
+        return read_only(component_labels(self.problem.shape[0], live[fused]))
 
     def __str__(self) -> str:
         return f"{self.solver}: {self.status} ({self.message}), {self.seconds:.3g} s\n{self.certificate}"

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import llr_cvx as llr
-from llr_cvx._archive import replacing
+from llr_cvx.archive import replacing
 
 
 def draw(path: Path) -> None:

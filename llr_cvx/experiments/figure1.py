@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llr_cvx._validation import FloatArray
-from llr_cvx.algorithm1 import algorithm1
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import plans, statistics, tables
 from llr_cvx.experiments.methods import METHODS, RUNNABLE
 from llr_cvx.experiments.methods.localized import llr_problem
 from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
 from llr_cvx.experiments.trials import Task, draw
-from llr_cvx.irls import solve_irls
 from llr_cvx.solution import Solution
+from llr_cvx.solvers.algorithm1 import algorithm1
+from llr_cvx.solvers.irls import solve_irls
 
 #: Features in panels (b) to (d) of Fig. 1.
 PANEL_DIMENSION = 10

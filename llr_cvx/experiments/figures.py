@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from llr_cvx import _archive
-from llr_cvx._validation import FloatArray
+from llr_cvx import archive
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.statistics import Summary
 from llr_cvx.problem import Problem
@@ -124,7 +124,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     with matplotlib.rc_context({"svg.hashsalt": "llr-cvx", "font.size": 10}):
         for suffix, metadata in ((".png", None), (".svg", {"Date": None})):
             target = Path(path).with_suffix(suffix)
-            with _archive.replacing(target) as stream:
+            with archive.replacing(target) as stream:
                 figure.savefig(stream, format=suffix[1:], dpi=130, metadata=metadata)
             written.append(target)
     return written

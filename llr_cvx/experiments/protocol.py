@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from llr_cvx import _validation as check
-from llr_cvx._validation import FloatArray
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray
 
 SCALINGS = {
     "none": "features as they come",

@@ -11,9 +11,9 @@ from typing import IO, Any
 
 from joblib import Parallel, delayed, parallel_config
 
-from llr_cvx._extras import pip_install
 from llr_cvx.experiments.store import Record, TrialStore
 from llr_cvx.experiments.trials import Task, run_trial
+from llr_cvx.extras import pip_install
 
 
 @dataclass(frozen=True)

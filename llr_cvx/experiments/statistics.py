@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.store import Record
 
 #: Level of the t-test behind the bold figures.

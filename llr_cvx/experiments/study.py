@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.plans import FACTORS, protocol_grid, study_cell, study_label
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2

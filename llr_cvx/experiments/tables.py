@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from llr_cvx import _archive
+from llr_cvx import archive
 from llr_cvx.experiments.methods import METHODS, Method
 from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
@@ -35,7 +35,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """One row a mapping; the columns are those of the first."""
-    with _archive.replacing(path, "w", newline="", encoding="utf-8") as stream:
+    with archive.replacing(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -65,7 +65,7 @@ def value(cell: str) -> Any:
 
 def write_text(path: str | Path, text: str) -> None:
     """The text with one newline at its end."""
-    with _archive.replacing(path, "w", encoding="utf-8") as stream:
+    with archive.replacing(path, "w", encoding="utf-8") as stream:
         stream.write(text.rstrip("\n") + "\n")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.methods import EXACT, METHODS

@@ -1,7 +1,7 @@
 """Every convex method of the paper as a few lines of CVXPY, the formula beside them.
 
 Each function returns the model and its variable. They are the ground truth for the fast implementations in
-`llr_cvx.experiments.methods`: slow, short, and to be checked by eye. LLR's own twin is `llr_cvx.exact`.
+`llr_cvx.experiments.methods`: slow, short, and to be checked by eye. LLR's own twin is `llr_cvx.solvers.exact`.
 
 Where the answer of a library differs from the optimum stated here, as ``tests/test_twins.py`` shows:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
 
 Twin = tuple[cp.Problem, cp.Variable]
 

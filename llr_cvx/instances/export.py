@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llr_cvx import _archive, checker
-from llr_cvx.certificate_io import save_certificate
+from llr_cvx import archive, checker
 from llr_cvx.instances.library import Instance
 from llr_cvx.problem import Problem
+from llr_cvx.proofs.files import save_certificate
 
 
 def export_instance(instance: Instance, folder: str | Path) -> Path:
@@ -52,9 +52,9 @@ def export_instance(instance: Instance, folder: str | Path) -> Path:
         "lower": instance.lower,
         "upper": instance.upper,
     }
-    with _archive.replacing(target / "instance.json", "w", encoding="utf-8") as stream:
+    with archive.replacing(target / "instance.json", "w", encoding="utf-8") as stream:
         json.dump(facts, stream, indent=1)
-    with _archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
+    with archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
         stream.writelines(line + "\n" for line in cbf_lines(p))
     return target
 
@@ -109,15 +109,15 @@ def write_guide(folder: str | Path) -> None:
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*/instance.json"))]
     keys = ("name", "N", "d", "edges", "lambda1", "lambda2", "lower", "upper", "description")
     table = "\n".join("| " + " | ".join(str(one[key]) for key in keys) + " |" for one in facts)
-    with _archive.replacing(Path(folder) / "README.md", "w", encoding="utf-8") as stream:
+    with archive.replacing(Path(folder) / "README.md", "w", encoding="utf-8") as stream:
         stream.write(GUIDE.format(table=table, example=facts[0]["name"]))
-    with _archive.replacing(Path(folder) / "checker.py", "w", encoding="utf-8") as stream:
+    with archive.replacing(Path(folder) / "checker.py", "w", encoding="utf-8") as stream:
         stream.write(Path(checker.__file__).read_text(encoding="utf-8"))
 
 
 def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | NDArray[np.float64]) -> None:
     """Numbers in the shortest form that gives back the same doubles."""
-    with _archive.replacing(path, "w", encoding="utf-8") as stream:
+    with archive.replacing(path, "w", encoding="utf-8") as stream:
         stream.write(",".join(header) + "\n")
         for row in rows:
             stream.write(",".join(str(int(x)) if isinstance(x, int) else repr(float(x)) for x in row) + "\n")

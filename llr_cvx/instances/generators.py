@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from llr_cvx._validation import IntArray
+from llr_cvx.arrays import IntArray
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.instances.planted import Planted, plant
 from llr_cvx.problem import Problem

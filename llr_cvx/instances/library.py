@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from llr_cvx import _archive, checker
-from llr_cvx._validation import FloatArray
-from llr_cvx.certificate import Certificate, certificate
+from llr_cvx import archive, checker
+from llr_cvx.arrays import FloatArray
 from llr_cvx.instances.generators import RECIPES
 from llr_cvx.instances.planted import Planted
-from llr_cvx.irls import solve_irls
 from llr_cvx.oracles import solve_decoupled
 from llr_cvx.problem import Problem
-from llr_cvx.rigorous import enclose
+from llr_cvx.proofs.ball_arithmetic import enclose
+from llr_cvx.proofs.certificate import Certificate, certificate
+from llr_cvx.solvers.irls import solve_irls
 
 #: Where the package keeps its instances.
 DATA = Path(__file__).parent / "data"
@@ -85,7 +85,7 @@ def read_instance(name: str, folder: str | Path) -> Instance:
     if name not in RECIPES:
         raise ValueError(f"no instance is called {name!r}: choose one of {', '.join(RECIPES)}")
     path = Path(folder) / f"{name}.npz"
-    stored = _archive.load(path, required=(*checker.PROBLEM, *_STORED))
+    stored = archive.load(path, required=(*checker.PROBLEM, *_STORED))
     X, y, edges, weights = (stored[key] for key in ("X", "y", "edges", "weights"))
     problem = Problem(X, y, edges, weights, float(stored["lambda1"]), float(stored["lambda2"]))
     return Instance(
@@ -140,5 +140,5 @@ def write_instance(instance: Instance, folder: str | Path) -> Path:
     path = Path(folder) / f"{instance.name}.npz"
     arrays = {key: np.asarray(getattr(instance.problem, key)) for key in checker.PROBLEM}
     arrays |= {key: np.asarray(getattr(instance, key)) for key in _STORED}
-    _archive.save(path, arrays)
+    archive.save(path, arrays)
     return path

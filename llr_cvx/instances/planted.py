@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.problem import Problem
 
 #: Where s sigmoid(-s) has its maximum 0.27846...; it increases to the left.

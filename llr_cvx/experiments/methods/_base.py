@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from llr_cvx import _validation as check
-from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.experiments.protocol import Protocol
 
 

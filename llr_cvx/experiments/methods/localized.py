@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from llr_cvx._validation import FloatArray
-from llr_cvx.exact import solve_exact
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.methods._base import Outcome
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.irls import solve_irls
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
+from llr_cvx.solvers.exact import solve_exact
+from llr_cvx.solvers.irls import solve_irls
 
 #: Iterations before a trial is given up and listed as failed; most take 10 to 20. Not seconds: those would make the
 #: numbers depend on the machine.

@@ -9,7 +9,7 @@ import sklearn
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.experiments.methods._base import Outcome, folds, gaussian, pool
 from llr_cvx.experiments.protocol import Protocol, median_distance
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from llr_cvx._validation import FloatArray, IntArray
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.experiments.methods._base import Outcome, folds, gaussian, pool, squared_distances
 from llr_cvx.experiments.protocol import Protocol, median_distance
 

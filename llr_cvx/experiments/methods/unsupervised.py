@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from llr_cvx._validation import FloatArray
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.methods._base import Outcome, pool, squared_distances
 from llr_cvx.experiments.protocol import Protocol, median_distance
 

@@ -1,0 +1,1 @@
+"""How fast the solvers are: measurements, tables and a figure."""

@@ -1,0 +1,206 @@
+"""Measuring the fast solver: seconds until a relative gap is *proved*.
+
+It proves the gap as it runs: that time is its own. The median of several runs counts, each on a fresh copy of the
+problem, so that nothing is left over from the run before. Its rivals on the same instances are measured in
+`llr_cvx.benchmarks.conic`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+import numpy as np
+
+from llr_cvx.benchmarks.resources import blas_threads, peak_memory
+from llr_cvx.datasets import synthetic_of_size
+from llr_cvx.problem import Problem
+from llr_cvx.solution import ConvergenceWarning, Solution
+from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.solvers.path import regularization_path
+
+#: Repeating a run stops, after at least one, when this many seconds are spent.
+REPEAT_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement.
+
+    Attributes
+    ----------
+    part : str
+        "race", "size", "dim", "path", "plane", "coupled", "large" or "million".
+    solver : str
+        "IRLS", "CLARABEL", "SCS"; for a path "IRLS path" and "IRLS cold".
+    N, d, lambda1, lambda2, seed
+        The instance.
+    gap, reached : float
+        The relative gap asked for, and the one proved.
+    seconds, compile_seconds : float
+        Time to the gap, and the part of it spent on compiling the model; NaN if the gap was not reached.
+    setting : str
+        The solver's tolerance that was the cheapest to reach the gap (or came closest to it), or a remark.
+    runs, points : int
+        `seconds` is the median of so many runs, in each of which so many problems were solved.
+    fused_share : float
+        Share of the edges that are fused at the optimum; see `fused_share`.
+    peak_bytes : int or None
+        Largest memory of a process that did this and nothing else.
+    """
+
+    part: str
+    solver: str
+    N: int
+    d: int
+    lambda1: float
+    lambda2: float
+    seed: int
+    gap: float
+    seconds: float
+    reached: float
+    compile_seconds: float = 0.0
+    setting: str = ""
+    runs: int = 1
+    points: int = 1
+    fused_share: float = math.nan
+    peak_bytes: int | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the gap asked for is proved."""
+        return self.reached <= self.gap
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is the same for every solver.
+
+    Attributes
+    ----------
+    threads, runs : int
+        Threads of BLAS and of Clarabel's own factorisation; runs of the fast solver, to take the median of.
+    time_limit : float
+        Seconds for one run of a conic solver.
+    clock : callable
+        `time.perf_counter`, or `time.process_time` on a machine that is busy with other things.
+    """
+
+    threads: int = 1
+    runs: int = 5
+    time_limit: float = 600.0
+    clock: Callable[[], float] = time.perf_counter
+
+
+def instance(N: int, d: int, seed: int, lambda1: float = 0.1, lambda2: float = 1.0) -> Problem:
+    """The paper's synthetic data with N rows.
+
+    >>> instance(310, 10, seed=0)
+    Problem(N=310, d=10, edges=1204, lambda1=0.1, lambda2=1)
+    """
+    X_inlier, X_test, _ = synthetic_of_size(N, d, seed)
+    return Problem.from_samples(X_inlier, X_test, lambda1, lambda2)
+
+
+# ---- the fast solver --------------------------------------------------------------------------------------
+
+
+def measure_irls(
+    part: str, problem: Problem, gap: float, seed: int, rules: Rules, progress: bool = False
+) -> Record:
+    """The median time of `solve_irls` to a gap; fewer runs if they are long."""
+    seconds: list[float] = []
+    while len(seconds) < rules.runs and sum(seconds) < REPEAT_SECONDS:
+        fresh = copy.copy(problem)
+        began = rules.clock()
+        with _quietly():
+            s = solve_irls(fresh, gap, progress=progress)
+        seconds.append(rules.clock() - began)
+    reached = s.certificate.relative_gap
+    return Record(
+        *(part, "IRLS", *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
+        seconds=statistics.median(seconds) if reached <= gap else math.nan,
+        reached=reached,
+        setting=f"median of {len(seconds)}",
+        runs=len(seconds),
+        fused_share=fused_share(s),
+    )
+
+
+def measure_path(problem: Problem, lambda1s: Sequence[float], gap: float, seed: int, rules: Rules) -> list[Record]:
+    """A warm-started path and the same points solved from nothing, in turns."""
+
+    def warm() -> list[Solution]:
+        return regularization_path(copy.copy(problem), lambda1s, problem.lambda2, tol=gap)
+
+    def cold() -> list[Solution]:
+        return [solve_irls(copy.copy(problem).with_lambdas(lambda1=l1), gap) for l1 in lambda1s]
+
+    ways = {"IRLS path": warm, "IRLS cold": cold}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    worst = dict.fromkeys(ways, -math.inf)
+    while len(seconds["IRLS cold"]) < rules.runs and sum(seconds["IRLS cold"]) < REPEAT_SECONDS:
+        for name, way in ways.items():
+            began = rules.clock()
+            with _quietly():
+                solutions = way()
+            seconds[name].append(rules.clock() - began)
+            worst[name] = max(worst[name], *(s.certificate.relative_gap for s in solutions))
+    return [
+        Record(
+            *("path", name, *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
+            seconds=statistics.median(seconds[name]) if worst[name] <= gap else math.nan,
+            reached=worst[name],
+            setting=f"lambda1 {min(lambda1s):g} to {max(lambda1s):g}",
+            runs=len(seconds[name]),
+            points=len(lambda1s),
+        )
+        for name in ways
+    ]
+
+
+def fused_share(s: Solution) -> float:
+    """Share of the edges that the dual point shows fused: ||U_e|| <= 0.99 lambda1 omega_e.
+
+    At the optimum U_e.d_e = lambda1 omega_e ||d_e||: d_e = 0 wherever U_e is inside its ball. A cautious count
+    there, and an estimate at larger gaps, before rows of W are exactly equal.
+    """
+    live = s.problem.radii > 0
+    norms = np.linalg.norm(s.certificate.U[live], axis=1)
+    return float(np.mean(norms <= 0.99 * s.problem.radii[live])) if live.any() else math.nan
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """A gap that is missed goes into the record, not into a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+# ---- in a process of its own ------------------------------------------------------------------------------
+
+
+def measure_apart(
+    part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules
+) -> Record:
+    """Make and solve an instance once in a new process, and note that process's peak of memory."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_alone, part, N, d, seed, lambda1, lambda2, gap, rules).result()
+
+
+def _alone(
+    part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules
+) -> Record:
+    with blas_threads(rules.threads):
+        problem = instance(N, d, seed, lambda1, lambda2)
+        record = measure_irls(part, problem, gap, seed, replace(rules, runs=1), progress=True)
+    return replace(record, peak_bytes=peak_memory())

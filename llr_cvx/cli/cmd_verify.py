@@ -1,0 +1,295 @@
+"""`llr-cvx verify`: solve with every solver, certify and compare the answers, and say whether all of it holds."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray
+from llr_cvx.cli import files
+from llr_cvx.cli import options as opt
+from llr_cvx.cli.problems import numbering, read_problem
+from llr_cvx.detection.screening import SCALINGS
+from llr_cvx.problem import Problem
+from llr_cvx.proofs.ball_arithmetic import enclose, require_flint
+from llr_cvx.proofs.certificate import ROUNDING, Certificate, shown_gap
+from llr_cvx.solution import SolverError
+from llr_cvx.solvers.conic import installed
+from llr_cvx.solvers.exact import solve_exact
+from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.verdicts.weights import verify
+
+DEFAULT_SOLVERS = ("CLARABEL", "IRLS")
+#: What each solver calls its time limit.
+TIME_LIMITS = {"IRLS": "time_limit", "CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; numbers are NaN where a solver gave no W, `monotone` None where nothing is traced."""
+
+    solver: str
+    objective: float
+    lower_bound: float
+    relative_gap: float
+    monotone: bool | None
+    seconds: float
+    verdict: str
+    holds: bool
+    message: str
+
+
+# ---- judging --------------------------------------------------------------------------------------------
+
+
+class Numbers(NamedTuple):
+    """Objective, lower bound and relative gap as shown."""
+
+    objective: float
+    lower_bound: float
+    relative_gap: float
+
+
+def numbers(problem: Problem, W: FloatArray, c: Certificate, rigorous: bool) -> Numbers:
+    """From the certificate; with `rigorous`, bounds of it in which every rounding error is counted."""
+    if not rigorous:
+        return Numbers(c.primal, c.dual, c.relative_gap)
+    proof = enclose(problem, W, c.alpha, c.U)
+    return Numbers(proof.primal_high, proof.dual_low, proof.relative_gap)
+
+
+def solver_row(
+    problem: Problem, solver: str, tol: float, rigorous: bool = False, time_limit: float | None = None
+) -> Row:
+    """Solve and judge: an answer holds if proved optimal to tol, with a monotone descent where there is a trace."""
+    limit: dict[str, Any] = {} if time_limit is None else {TIME_LIMITS[solver]: time_limit}
+    try:
+        s = solve_irls(problem, tol, **limit) if solver == "IRLS" else solve_exact(problem, solver, tol, **limit)
+    except SolverError as error:
+        return Row(solver, math.nan, math.nan, math.nan, None, math.nan, "failed", False, str(error))
+    monotone = None if s.trace is None else s.trace.is_monotone()
+    verdict = "not monotone" if monotone is False else s.status
+    c, message = s.certificate, s.message
+    if s.status == "uncertified":
+        message += (
+            "\nlambda2 = 0: there is no unconditional proof; among all W with "
+            f"||w_i||_1 <= {c.radius:.3g} the relative gap is {shown_gap(c.bounded_relative_gap)}"
+        )
+    shown = numbers(problem, s.W, c, rigorous)
+    if verdict == "optimal" and not shown.relative_gap <= tol:
+        verdict = "inaccurate"
+        message += f"; with every rounding error counted the relative gap is {shown.relative_gap:.2e}"
+    return Row(s.solver, *shown, monotone, s.seconds, verdict, verdict == "optimal", message)
+
+
+def weights_row(
+    problem: Problem, path: str, tol: float, rigorous: bool = False, time_limit: float | None = None
+) -> Row:
+    """Judge a W that someone else made."""
+    W = files.read_weights(path)
+    v = verify(problem, W, tol, time_limit=time_limit)
+    shown = numbers(problem, W, v.certificate, rigorous)
+    accepted = v.accepted and (not rigorous or shown.relative_gap <= tol)
+    verdict = "accepted" if accepted else "rejected"
+    return Row(Path(path).name, *shown, None, math.nan, verdict, accepted, str(v))
+
+
+def disagreement(a: Row, b: Row) -> tuple[float, float]:
+    """|J_a - J_b|, and what weak duality allows it to be: the sum of both certified gaps, and the rounding of J."""
+    allowed = (a.objective - a.lower_bound) + (b.objective - b.lower_bound)
+    return abs(a.objective - b.objective), allowed + ROUNDING * (abs(a.objective) + abs(b.objective))
+
+
+# ---- telling --------------------------------------------------------------------------------------------
+
+
+class BadInput(click.ClickException):
+    """Wrong files or values: nothing was solved."""
+
+    exit_code = 2
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Print warnings as one plain line each on stderr."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_args, **_kwargs: click.echo(f"warning: {message}", err=True)
+        yield
+
+
+# ---- output ---------------------------------------------------------------------------------------------
+
+COLUMNS = ("solver", "objective", "proven J* >=", "rel. gap", "monotone", "seconds", "verdict")
+LAYOUT = "{:<12.12}  {:>16}  {:>16}  {:>9}  {:>8}  {:>8}  {}"
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as text, at most 100 columns wide."""
+    lines = [LAYOUT.format(*COLUMNS)]
+    for r in rows:
+        monotone = "-" if r.monotone is None else "yes" if r.monotone else "NO"
+        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _gap(r.relative_gap))
+        lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
+    return "\n".join(lines)
+
+
+def wrap(line: str) -> str:
+    """The line, broken to fit the table."""
+    return textwrap.fill(line, width=96, subsequent_indent="    ", break_long_words=False)
+
+
+def _show(number: float, how: str) -> str:
+    if math.isnan(number):
+        return "-"
+    text = format(number, how)
+    return text if len(text) <= 16 else format(number, ".9e")
+
+
+def _gap(number: float) -> str:
+    return "-" if math.isnan(number) else shown_gap(number, ".1e")
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+@click.command(name="verify")
+@click.argument("problem", required=False, type=click.Path(path_type=Path))
+@click.option("--inliers", metavar="FILE", help=f"Known inliers, one a row: {opt.TABLES}.")
+@click.option("--test", metavar="FILE", help="Test samples; the same columns, in any order if they have names.")
+@click.option("--id", metavar="NAME", help="Column that names the rows, each once; not a feature.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
+@click.option(
+    "--scale",
+    type=click.Choice(list(SCALINGS)),
+    help="Scale both files by the inliers, as detect does. [default: none; detect's is standard]",
+)
+@click.option(
+    "--W", "weights", type=click.Path(), help="A W to judge: .npy, .npz (array W) or .csv, inliers first."
+)
+@click.option(
+    "--solver", "solvers", multiple=True, help="IRLS, CLARABEL, SCS, ...; repeatable. [default: CLARABEL and IRLS]"
+)
+@click.option(
+    "--rigorous",
+    is_flag=True,
+    help='Bounds in ball arithmetic, every rounding error counted. Needs pip install ".[rigorous]".',
+)
+@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
+@click.option(
+    "--time-limit",
+    type=opt.POSITIVE,
+    help="Seconds for each solver, and for the search of a proof of --W; what is not proved then does not hold.",
+)
+@click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
+@click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
+@click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
+@click.option("--sigma", type=opt.Width(), help='Gaussian width, a number or "median". [default: median]')
+@click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
+@click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False), callback=opt.writable, help="Write the result here."
+)
+def command(
+    weights: str | None,
+    solvers: tuple[str, ...],
+    rigorous: bool,
+    tol: float,
+    time_limit: float | None,
+    json_file: str | None,
+    **options: Any,
+) -> None:
+    """Solve a problem with every solver, certify the answers and print the proof.
+
+    Judged is the saved PROBLEM (.npz), or two tables given by --inliers and --test, or without either the
+    paper's synthetic data in small. Each answer W gets a lower bound of the optimum from a dual point:
+    nobody has to trust a solver, a status or this table to know how far J(W) is from the best.
+
+    Tables are read as by `llr-cvx detect`: columns are matched by name, and each that --id or --drop does not name
+    is a feature. Unlike there, a first line of numbers counts as a row (its columns are called 1, 2, ...), and
+    numbers are taken as they are unless --scale says otherwise. Rows are counted from 0, inliers first.
+
+    \b
+    objective      J(W), recomputed from W
+    proven J* >=   a lower bound that holds for every W
+    rel. gap       (objective - bound) / objective: "optimal" means at most --tol
+    monotone       whether the smoothed objective fell at every iteration, where a solver has a trace
+
+    \b
+    Exit 0: every answer proved optimal, descents monotone, objectives agree, --W accepted.
+    Exit 1: something does not hold; the last lines say what.    Exit 2: bad input, nothing solved.
+
+    \b
+    Examples:
+      llr-cvx verify
+      llr-cvx verify --inliers normal.csv --test today.csv --lambda1 0.05 --json proof.json
+      llr-cvx verify saved.npz --W theirs.npy --tol 1e-4
+      llr-cvx verify --rigorous
+    """
+    with _told():
+        try:
+            tol = check.real_number(tol, "tol", strict=True)
+            if rigorous:
+                require_flint()
+            names = ["IRLS" if name.upper() == "IRLS" else installed(name) for name in solvers or DEFAULT_SOLVERS]
+            if time_limit is not None and set(names) - set(TIME_LIMITS):
+                raise click.UsageError(
+                    f"--time-limit works with {', '.join(TIME_LIMITS)} only: got {', '.join(names)}"
+                )
+            source, problem = read_problem(options)
+            problem.require_attained()
+            judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous, time_limit)]
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            raise BadInput(str(error)) from None
+        click.echo(f"{source}: {problem!r}\n{problem.graph}\n{numbering(problem)}\n")
+        rows = []
+        for name in names:
+            click.echo(f"solving with {name} ...", err=True)
+            rows.append(solver_row(problem, name, tol, rigorous, time_limit))
+    holds, lines, pairs = conclude(rows, judged, tol)
+    click.echo(table(rows + judged) + "\n\n" + "\n".join(lines))
+    if json_file is not None:
+        result = {
+            "source": source,
+            "problem": {"N": problem.shape[0], "d": problem.shape[1], "edges": len(problem.edges)}
+            | {k: getattr(problem, k) for k in ("lambda1", "lambda2", "n_neighbors", "sigma")},
+            "tol": tol,
+            "rigorous": rigorous,
+            "rows": [asdict(r) for r in rows + judged],
+            "agreement": pairs,
+            "holds": holds,
+        }
+        try:
+            files.write_json(json_file, result)
+        except OSError as error:
+            raise BadInput(str(error)) from None
+    raise SystemExit(0 if holds else 1)
+
+
+def conclude(rows: list[Row], judged: list[Row], tol: float) -> tuple[bool, list[str], list[dict[str, Any]]]:
+    """Whether all of it holds; the lines to print; the comparison of every two solvers that proved something."""
+    lines, pairs = [], []
+    for a, b in combinations([r for r in rows if r.verdict not in ("failed", "uncertified")], 2):
+        difference, allowed = disagreement(a, b)
+        agree = difference <= allowed
+        pairs.append({"pair": [a.solver, b.solver], "difference": difference, "allowed": allowed, "agree": agree})
+        word = "agree" if agree else "DISAGREE"
+        lines.append(
+            f"{a.solver} and {b.solver} {word}: |difference| {difference:.2e}, sum of certified gaps {allowed:.2e}"
+        )
+    for r in [*(r for r in rows if not r.holds), *judged]:
+        lines += [wrap(f"{r.solver}: {line}") for line in r.message.splitlines()]
+    holds = all(r.holds for r in rows + judged) and all(p["agree"] for p in pairs)
+    lines.append(f"All holds to a relative gap of {tol:g}." if holds else "NOT everything holds.")
+    return holds, lines, pairs

@@ -1,0 +1,50 @@
+"""The problem that the options of `llr-cvx verify` ask for: saved, from two tables, or synthetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from llr_cvx.cli.options import row_name_notes
+from llr_cvx.datasets import synthetic_of_size
+from llr_cvx.detection.screening import scaled
+from llr_cvx.detection.tables import read_pair
+from llr_cvx.problem import Problem
+
+
+def read_problem(options: dict[str, Any]) -> tuple[str, Problem]:
+    """The problem that the options ask for, and where it came from."""
+    lambdas = {k: options[k] for k in ("lambda1", "lambda2") if options[k] is not None}
+    graph = {k: options[k] for k in ("n_neighbors", "sigma") if options[k] is not None}
+    path, inliers, test = options["problem"], options["inliers"], options["test"]
+    table = [f"--{k}" for k in ("id", "drop", "scale") if options[k]]
+    if path is not None:
+        if inliers or test or graph or table:
+            raise click.UsageError(
+                f"{path} holds samples and graph already: leave out --inliers, --test, --neighbors, --sigma, --id, "
+                "--drop and --scale"
+            )
+        return str(path), Problem.load(path).with_lambdas(**lambdas)
+    if bool(inliers) != bool(test):
+        raise click.UsageError("--inliers and --test go together: give both files")
+    if inliers:
+        frames = read_pair(inliers, test, options["id"], options["drop"], headerless=True)
+        for note in row_name_notes(*frames):
+            click.echo(f"note: {note}", err=True)
+        scale = options["scale"] or "none"
+        source = f"{inliers} + {test}, {'as they are' if scale == 'none' else f'{scale} scaling'}"
+        X_inlier, X_test = scaled(*frames, scale)
+        return source, Problem.from_samples(X_inlier, X_test, **lambdas, **graph)
+    if table:
+        raise click.UsageError(f"{table[0]} is about the columns of two files: give --inliers and --test")
+    X_inlier, X_test, _ = synthetic_of_size(options["size"], options["dim"], options["seed"])
+    return f"synthetic, seed {options['seed']}", Problem.from_samples(X_inlier, X_test, **lambdas, **graph)
+
+
+def numbering(problem: Problem) -> str:
+    """What row numbers mean here, as one line."""
+    n, N = int((problem.y > 0).sum()), problem.shape[0]
+    if not (problem.y[:n] > 0).all():
+        return f"rows: 0 to {N - 1}, as in the saved problem"
+    return f"rows: 0 to {n - 1} are the known inliers, {n} to {N - 1} the test samples"

@@ -1,0 +1,1 @@
+"""From samples to outliers with reasons: the estimator, new rows, explanations, tables."""

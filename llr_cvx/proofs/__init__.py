@@ -1,0 +1,1 @@
+"""What a dual point proves about any W: bounds, certificates, ball arithmetic, files."""

@@ -1,0 +1,1 @@
+"""Linear systems of the Newton steps: conjugate gradients and preconditioners."""

@@ -1,0 +1,174 @@
+"""Checks at the door: every message names the argument, what was wrong and what was expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from llr_cvx.arrays import FloatArray, IntArray
+
+#: Sizes between 1 / LARGEST and LARGEST can be squared without leaving the range of doubles.
+LARGEST = 1e150
+#: How to rescale.
+SAME = "with the same graph, c X, c lambda1 and c^2 lambda2 are the same problem"
+
+
+def real_array(value: ArrayLike, name: str, ndim: int) -> FloatArray:
+    """Return `value` as a finite, contiguous float64 array of `ndim` dimensions (a copy), or say why not."""
+    array = _as_real(value, name)
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
+    if array.size and not np.isfinite(array).all():
+        first = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        where = f"row {first[0]}" + (f", column {first[1]}" if len(first) > 1 else "")
+        raise ValueError(
+            f"{name} has a non-finite value {array[first]} at {where}: fill or remove that entry first"
+        )
+    return array
+
+
+def _as_real(value: ArrayLike, name: str) -> FloatArray:
+    if hasattr(value, "toarray"):
+        raise TypeError(f"{name} is a sparse matrix: pass a dense array, for example {name}.toarray()")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
+    if np.iscomplexobj(array):
+        raise TypeError(f"{name} is complex ({array.dtype}): real numbers expected")
+    if array.dtype.kind not in "iufbO":
+        raise TypeError(f"{name} has dtype {array.dtype}: real numbers expected")
+    try:
+        return np.array(array, dtype=np.float64, order="C", copy=True)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} holds something that is not a real number: {error}") from None
+
+
+def samples(value: ArrayLike, name: str) -> FloatArray:
+    """A matrix with at least one row and one column: one sample a row, one feature a column."""
+    X = real_array(value, name, ndim=2)
+    if X.shape[0] == 0:
+        raise ValueError(f"{name} is empty: shape {X.shape}, at least one row is needed")
+    if X.shape[1] == 0:
+        raise ValueError(f"{name} has no columns: shape {X.shape}, at least one feature is needed")
+    return X
+
+
+def squarable(X: FloatArray, name: str) -> FloatArray:
+    """The samples, if their size leaves room for the squares that every solver and bound takes of it."""
+    size = np.abs(X)
+    largest = float(size.max())
+    if largest == 0 or 1.0 / LARGEST <= largest <= LARGEST:
+        return X
+    i, k = np.unravel_index(int(size.argmax()), X.shape)
+    raise ValueError(
+        f"the largest value of {name} is {X[i, k]:g} (row {i}, column {k}), not between {1 / LARGEST:g} and "
+        f"{LARGEST:g} in size: its square leaves the range of doubles; rescale the features ({SAME})"
+    )
+
+
+def labels(value: ArrayLike, n_samples: int) -> FloatArray:
+    """The vector y: +1 for known inliers, -1 for test samples, both present."""
+    y = real_array(value, "y", ndim=1)
+    if y.shape[0] != n_samples:
+        raise ValueError(f"y has {y.shape[0]} entries but X has {n_samples} rows")
+    wrong = np.flatnonzero(np.abs(y) != 1.0)
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"y must hold +1 (known inlier) or -1 (test sample) only, got {y[i]:g} at row {i}")
+    if np.all(y == y[0]):
+        missing = "-1 (test sample)" if y[0] > 0 else "+1 (known inlier)"
+        raise ValueError(
+            f"y holds only {y[0]:+g} in its {n_samples} row(s): the density ratio needs both classes, "
+            f"add at least one row labelled {missing}"
+        )
+    return y
+
+
+def edge_list(value: ArrayLike, n_samples: int) -> IntArray:
+    """The (E, 2) array of undirected edges, each once, written with i < j."""
+    array = _as_real(value, "edges")
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    floats = real_array(array, "edges", ndim=2)
+    if floats.shape[1] != 2:
+        raise ValueError(f"edges must have two columns (i, j), got shape {floats.shape}")
+    edges = np.clip(floats, -(2.0**53), 2.0**53).astype(np.int64)
+    _refuse(floats != edges, edges, floats, "is not a pair of whole numbers")
+    _refuse((edges < 0) | (edges >= n_samples), edges, floats, f"is outside 0..{n_samples - 1}")
+    i, j = edges.T
+    _refuse(i == j, edges, floats, "is a self-loop: remove it, it adds nothing to the objective")
+    _refuse(i > j, edges, floats, "is reversed: write each undirected edge once with i < j")
+    keys = i * n_samples + j
+    order = np.argsort(keys, kind="stable")
+    repeated = np.zeros(len(keys), dtype=bool)
+    repeated[order[1:]] = keys[order[1:]] == keys[order[:-1]]
+    _refuse(repeated, edges, floats, "is a duplicate: merge the two and add their weights")
+    return edges
+
+
+def _refuse(bad: NDArray[np.bool_], edges: IntArray, shown: FloatArray, why: str) -> None:
+    rows = np.flatnonzero(bad.reshape(len(edges), -1).any(axis=1))
+    if rows.size:
+        e = int(rows[0])
+        i, j = shown[e]
+        raise ValueError(f"edges row {e}, ({i:g}, {j:g}), {why}")
+
+
+def edge_weights(value: ArrayLike, n_edges: int) -> FloatArray:
+    """One finite weight >= 0 for each edge."""
+    weights = real_array(value, "weights", ndim=1)
+    if weights.shape[0] != n_edges:
+        raise ValueError(f"weights has {weights.shape[0]} entries but edges has {n_edges} rows")
+    negative = np.flatnonzero(weights < 0)
+    if negative.size:
+        e = int(negative[0])
+        raise ValueError(f"weights must be >= 0, got {weights[e]:g} at row {e}")
+    if weights.max(initial=0.0) > LARGEST:
+        e = int(weights.argmax())
+        raise ValueError(f"weights must be at most {LARGEST:g}, got {weights[e]:g} at row {e}: scale them down")
+    return weights
+
+
+def real_number(value: Any, name: str, *, minimum: float = 0.0, strict: bool = False) -> float:
+    """A finite real scalar >= minimum (> minimum if `strict`)."""
+    bound = f"{'>' if strict else '>='} {minimum:g}"
+    if isinstance(value, (bool, str, bytes, complex)) or np.ndim(value) != 0:
+        raise TypeError(f"{name} must be a real number {bound}, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a real number {bound}, got {value!r}") from None
+    if not np.isfinite(number) or number < minimum or (strict and number == minimum):
+        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}")
+    return number
+
+
+def penalty(value: Any, name: str) -> float:
+    """A lambda: a finite number >= 0 that leaves room for products."""
+    number = real_number(value, name)
+    if number > LARGEST:
+        raise ValueError(
+            f"{name} must be at most {LARGEST:g}, got {number:g}: its products leave the range of doubles; take a "
+            f"smaller one, or rescale the features ({SAME})"
+        )
+    return number
+
+
+def whole_number(value: Any, name: str, *, minimum: int = 1) -> int:
+    """An integer >= minimum."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number >= {minimum}, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value!r}")
+    return int(value)
+
+
+def weight_matrix(value: ArrayLike, shape: tuple[int, int], name: str = "W") -> FloatArray:
+    """A finite matrix with one weight vector a row."""
+    W = real_array(value, name, ndim=2)
+    if W.shape != shape:
+        raise ValueError(f"{name} has shape {W.shape} but the problem needs {shape}: one row a sample")
+    return W

@@ -1,0 +1,26 @@
+"""scikit-learn's own checks, run on the detectors as they are."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from llr_cvx.detection.estimator import LLRDetector
+from llr_cvx.detection.selection import LLRDetectorCV
+
+NEEDS_Y = "fits without y, and the known inliers are what this method starts from: fit says so and refuses"
+STRANGE_Y = "labels rows 1 and 2, which says neither 'known inlier' nor 'unlabelled': refused, not guessed"
+EXPECTED = {
+    "check_outliers_fit_predict": NEEDS_Y,
+    "check_outliers_train": NEEDS_Y,
+    "check_estimators_dtypes": STRANGE_Y,
+    "check_classifier_data_not_an_array": STRANGE_Y,
+    "check_fit2d_1feature": STRANGE_Y,
+}
+
+
+CHOOSER = LLRDetectorCV(lambda1s=(0.1, 1.0), cv=2, n_neighbors=3)
+
+
+@parametrize_with_checks([LLRDetector(), CHOOSER], expected_failed_checks=lambda estimator: EXPECTED)
+def test_estimator_checks(estimator, check):
+    check(estimator)

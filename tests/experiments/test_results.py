@@ -1,0 +1,194 @@
+"""The committed results: whole, proved, made with the protocol that the study chooses, and what README.md says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from llr_cvx.cli import main
+from llr_cvx.experiments import findings, plans
+from llr_cvx.experiments import results as stored
+from llr_cvx.experiments.benchmarks import BENCHMARKS
+from llr_cvx.experiments.methods import RUNNABLE
+from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
+from llr_cvx.experiments.protocol import Protocol
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+TRIALS = 100
+
+
+@pytest.fixture(scope="module")
+def results():
+    return stored.read(RESULTS)
+
+
+def said(results, subject):
+    return dict(findings.findings(results))[subject]
+
+
+# ---- the protocol ----------------------------------------------------------------------------------------
+
+
+def test_the_default_protocol_is_the_closest_of_the_study(results):
+    distances = [row["distance"] for row in results.protocol]
+    assert distances == sorted(distances)
+    assert stored.protocol_of(results.protocol[0]) == Protocol()
+
+
+def test_table2_and_the_exact_check_were_made_with_it(results):
+    assert results.made_with == Protocol()
+    report = (RESULTS / "exact.md").read_text(encoding="utf-8")
+    for name, value in Protocol().in_words().items():
+        assert f"| `{name}` | {value} |" in report
+
+
+def test_the_study_tried_every_combination_once(results):
+    tried = [stored.protocol_of(row) for row in results.protocol]
+    assert len(set(tried)) == len(tried)
+    assert set(tried) == set(plans.protocol_grid(Protocol()))
+
+
+def test_the_study_says_where_the_default_stands(results):
+    text = (RESULTS / "protocol.md").read_text(encoding="utf-8")
+    assert "The default protocol of this package is the closest," in text
+    assert f" {len(stored.tied(results.protocol))} protocols, the closest among them, are further" in text
+    assert "It is the default." in said(results, "Protocol")
+    second = replace(results, protocol=[results.protocol[1], results.protocol[0], *results.protocol[2:]])
+    assert "The default is number 2." in said(second, "Protocol")
+
+
+def test_the_distance_of_the_study_is_that_of_its_columns(results):
+    for row in results.protocol[:3]:
+        columns = [row[f"distance_{key}"] for key in PRINTED_METHODS]
+        assert row["distance"] == pytest.approx(np.sqrt(np.mean(np.square(columns))), rel=1e-12)
+
+
+# ---- the trials ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [("table2", BENCHMARKS), ("figure1", [f"d={d}" for d in plans.DIMENSIONS])]
+)
+def test_all_trials_are_there_and_llr_is_proved_in_each(results, name, cells):
+    rows = getattr(results, f"{name}_trials")
+    keys = [(row["cell"], row["method"], row["trial"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert set(keys) == {(cell, key, trial) for cell in cells for key in RUNNABLE for trial in range(TRIALS)}
+    assert [row for row in rows if row["failed"] != ""] == []
+    assert max(row["gap"] for row in rows if row["method"] == "llr") <= 1e-4
+
+
+def test_means_are_those_of_the_trials(results):
+    aucs: dict[tuple[str, str], list[float]] = {}
+    for row in (*results.table2_trials, *results.figure1_trials):
+        aucs.setdefault((row["cell"], row["method"]), []).append(row["auc"])
+    rows = [(row["set"], row) for row in results.table2 if row["set"] != "Average"]
+    rows += [(f"d={row['d']}", row) for row in results.figure1]
+    assert len(rows) == len(aucs)
+    for cell, row in rows:
+        assert row["mean"] == pytest.approx(np.mean(aucs[cell, row["method"]]), abs=1e-12)
+        assert row["sd"] == pytest.approx(np.std(aucs[cell, row["method"]], ddof=1), abs=1e-12)
+
+
+def test_the_exact_solver_agrees_on_every_set(results):
+    assert {row["set"] for row in results.exact} == set(BENCHMARKS)
+    for row in results.exact:
+        assert abs(row["relative difference of J"]) <= 1e-4
+        assert abs(row["difference of AUC"]) <= 0.01 + 1e-12  # but for rounding: one draw of Heart is at 0.01
+
+
+def test_the_full_runs_keep_their_time(results):
+    assert results.clock["table2"] <= 20 * 60
+    assert results.clock["figure1"] <= 15 * 60
+
+
+# ---- what is said about them -------------------------------------------------------------------------------
+
+
+def test_findings_against_the_trials(results):
+    """Every number that matters, computed again from the trials and the printed table."""
+    mean = {
+        (name, key): np.mean([r["auc"] for r in results.table2_trials if (r["cell"], r["method"]) == (name, key)])
+        for name in BENCHMARKS
+        for key in RUNNABLE
+    }
+    z = {
+        (name, key): (mean[name, key] - TABLE2[name][key].mean) / TABLE2[name][key].sd
+        for name in BENCHMARKS
+        for key in PRINTED_METHODS
+    }
+    close = said(results, "How close")
+    assert f" is {np.sqrt(np.mean(np.square(list(z.values())))):.2f};" in close
+    assert f"{sum(abs(v) <= 1 for v in z.values())} of 42 printed values" in close
+    assert f"over the {TRIALS} trials" in close
+
+    far = said(results, "Where it fails")
+    assert len(re.findall(r"\([+-]\d+\.\d\)", far)) == sum(abs(v) > 1 for v in z.values())
+    assert f"({max(z.values(), key=abs):+.1f})" in far
+
+    average = {key: np.mean([mean[name, key] for name in BENCHMARKS]) for key in RUNNABLE}
+    llr = said(results, "LLR in Table 2")
+    assert f"it averages {average['llr']:.3f} here and 0.712 in print" in llr
+    place = sorted(PRINTED_METHODS, key=lambda key: -average[key]).index("llr") + 1
+    assert f"number {place} here and 1 in print" in llr
+    assert f"{max(average.values()):.3f}; the max-norm test" in llr
+    assert f"has {average['maxnorm']:.3f}." in llr
+
+
+def test_findings_follow_the_numbers(results):
+    """Other results, other words."""
+    better = [{**row, "gap": 1e-9} if row["method"] == "llr" else row for row in results.table2_trials]
+    same = [{**row, "gap": 1e-9} if row["method"] == "llr" else row for row in results.figure1_trials]
+    assert "at most 1.00e-09" in said(replace(results, table2_trials=better, figure1_trials=same), "Proofs")
+    broken = [{**results.table2_trials[0], "failed": "no luck"}, *results.table2_trials[1:]]
+    assert "failed trials: 1." in said(replace(results, table2_trials=broken), "Proofs")
+    met = [{**row, "difference_in_paper_sd": 0.0} for row in results.table2]
+    assert said(replace(results, table2=met), "Where it fails").endswith("deviation: none.")
+    last = [{**row, "mean": 0.0} if row["method"] == "llr" else row for row in results.figure1]
+    assert "at 0 of 10 dimensions" in said(replace(results, figure1=last), "Figure 1")
+    assert "trials of Table 2 the distance of the default is" in said(
+        replace(results, made_with=Protocol()), "How close"
+    )
+    other = replace(Protocol(), n_neighbors=10)
+    assert "the distance of a protocol with `n_neighbors` 10 is" in said(
+        replace(results, made_with=other), "How close"
+    )
+    alone = [{**row, "excess_standard_error": 0.0} for row in results.protocol]
+    assert "1 are within two standard errors" in said(replace(results, protocol=alone), "Protocol")
+
+
+def test_the_doubtful_value_is_the_one_that_the_average_contradicts():
+    name, key = DOUBTFUL
+    rows = {s: TABLE2[s][key].mean for s in BENCHMARKS}
+    assert np.mean(list(rows.values())) != pytest.approx(TABLE2["Average"][key].mean, abs=1e-3)
+    rows[name] = 1 - rows[name]
+    assert np.mean(list(rows.values())) == pytest.approx(TABLE2["Average"][key].mean, abs=1e-3)
+
+
+def test_the_front_page_is_what_the_command_writes(results):
+    assert (RESULTS / "README.md").read_text(encoding="utf-8") == findings.page(results) + "\n", (
+        "run `llr-cvx reproduce summary`"
+    )
+
+
+def test_readme_says_what_the_results_say(results):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = " ".join(text.split("## Reproducing the paper\n")[1].split("\n## ")[0].split())
+    listed = re.findall(r"- \*\*(.+?):\*\*", section)
+    assert {"Protocol", "How close", "Where it fails", "LLR in Table 2", "Figure 1", "Proofs"} <= set(listed)
+    for subject in listed:
+        line = findings.bullets([findings.Finding(subject, said(results, subject))])
+        assert line in section, f"README.md should say:\n{line}"
+
+
+def test_summary_without_results_says_what_to_run(tmp_path):
+    result = CliRunner().invoke(main, ["reproduce", "summary", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "table2.csv is not there: run `llr-cvx reproduce table2" in result.output
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,198 @@
+"""The documentation site: builds without a warning or a network, its links hold, and a browser shows it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import llr_cvx
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+NEEDED = ("sphinx", "myst_nb", "furo", "latex2mathml")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+# ---- without building ------------------------------------------------------------------------------------
+
+
+def documented() -> list[str]:
+    """Names in the reference, as written after autofunction and autoclass; the front door's without package."""
+    return re.findall(r"^\.\. auto(?:function|class):: (\S+)$", (DOCS / "api.md").read_text("utf-8"), re.MULTILINE)
+
+
+def test_every_public_name_is_in_the_reference_with_an_example() -> None:
+    assert set(llr_cvx.__all__) <= set(documented())
+    for name in llr_cvx.__all__:
+        assert ">>> " in (getattr(llr_cvx, name).__doc__ or ""), f"{name} has no example"
+
+
+def test_every_name_in_the_reference_exists() -> None:
+    for name in documented():
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module or "llr_cvx"), attribute), name
+
+
+def test_the_certificate_page_tells_the_truth(tmp_path: Path) -> None:
+    """Its program writes a certificate that its command confirms, and a changed claim is rejected."""
+    page = (DOCS / "certificate.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    (command,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=_environment(), check=True)
+    arguments = [sys.executable, *command.split()[1:]]
+    assert (
+        subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode
+        == 0
+    )
+    claim = tmp_path / "certificate.json"
+    claim.write_text(re.sub(r'"dual": [\d.]+', '"dual": 1e3', claim.read_text("utf-8")), encoding="utf-8")
+    assert (
+        subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode
+        == 1
+    )
+
+
+def _environment() -> dict[str, str]:
+    """The source tree on the path, and every proxy pointing nowhere: what needs a network fails."""
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    return {**os.environ, **nowhere, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+
+
+# ---- the built site --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        pytest.skip(f'{", ".join(missing)} not installed: pip install ".[docs]"')
+    out = tmp_path_factory.mktemp("site") / "html"
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs", ".", str(out)]
+    built = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return out
+
+
+class Page(HTMLParser):
+    """Links, resources, anchors and images of one page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.resources: list[str] = []
+        self.anchors: set[str] = set()
+        self.descriptions: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[key] for key in ("id", "name") if key in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag in ("img", "script", "iframe", "source") and "src" in values:
+            self.resources.append(values["src"])
+        if tag == "img":
+            self.descriptions.append(values.get("alt", ""))
+        if tag == "link" and "href" in values:
+            self.resources.append(values["href"])
+
+
+def broken_links(site: Path) -> list[str]:
+    """Local links and resources without a target, as "page -> link"."""
+    pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
+    broken = []
+    for path, page in pages.items():
+        for link in [*page.links, *page.resources]:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchor = unquote(parts.fragment)
+            if not target.exists() or (anchor and target in pages and anchor not in pages[target].anchors):
+                broken.append(f"{path.relative_to(site.resolve())} -> {link}")
+    return broken
+
+
+def test_internal_links_hold(site: Path) -> None:
+    assert broken_links(site) == []
+
+
+def test_the_link_check_sees_a_missing_page(site: Path, tmp_path: Path) -> None:
+    damaged = shutil.copytree(site, tmp_path / "damaged")
+    (damaged / "docs" / "certificate.html").unlink()
+    assert any("certificate.html" in link for link in broken_links(damaged))
+
+
+def test_every_page_is_there(site: Path) -> None:
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    assert len(notebooks) >= 7
+    for page in ("index", "README", "docs/index", "docs/paper", "docs/certificate", "docs/api"):
+        assert (site / f"{page}.html").exists(), page
+    assert "url=docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
+    for notebook in notebooks:
+        page = site / "notebooks" / f"{notebook.stem}.html"
+        assert "<img" in page.read_text(encoding="utf-8"), f"{notebook.name} shows no figure"
+
+
+def test_reading_needs_no_network(site: Path) -> None:
+    """No script, style or picture from elsewhere; formulas are MathML."""
+    for path in site.rglob("*.html"):
+        far = [link for link in Page(path).resources if urlsplit(link).scheme in ("http", "https")]
+        assert far == [], f"{path.name} loads {far}"
+    assert "<math " in (site / "docs" / "paper.html").read_text(encoding="utf-8")
+
+
+def undescribed(site: Path) -> list[str]:
+    """Pictures whose alt text is missing, a file name, or too short to say what is seen, as "page: text"."""
+    return [
+        f"{path.relative_to(site)}: {text!r}"
+        for path in sorted(site.rglob("*.html"))
+        for text in Page(path).descriptions
+        if len(text.split()) < 8 or text.endswith((".png", ".svg"))
+    ]
+
+
+def test_every_figure_is_described(site: Path) -> None:
+    described = [text for path in site.rglob("*.html") for text in Page(path).descriptions]
+    assert len(described) >= 30
+    assert len(set(described)) >= 28  # hardly a text for two pictures
+    assert undescribed(site) == []
+
+
+def test_a_figure_without_words_is_seen(tmp_path: Path) -> None:
+    page = '<img src="a.png"><img src="b.png" alt="_images/b.png"><img src="c.png" alt="Figure: the model">'
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    assert len(undescribed(tmp_path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [("docs/index", "Building this site"), ("docs/certificate", "What it proves")]
+)
+def test_a_browser_shows_it(site: Path, tmp_path: Path, page: str, words: str) -> None:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser found: one of {', '.join(BROWSERS)} is needed")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    address = (site / f"{page}.html").as_uri()
+    dom = _run([browser, *options, "--virtual-time-budget=3000", "--dump-dom", address])
+    assert words in dom
+    assert "<nav" in dom or "sidebar" in dom
+    picture = tmp_path / "page.png"
+    _run([browser, *options, "--window-size=1200,1600", f"--screenshot={picture}", address])
+    assert picture.stat().st_size > 20_000  # an empty page is a few kilobytes
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

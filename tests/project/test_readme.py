@@ -1,0 +1,107 @@
+"""The README tells the truth: its example runs, its commands are those of the CI, its output is what is printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import llr_cvx
+from llr_cvx.cli import main
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_example_runs_and_finds_an_outlier(capsys: pytest.CaptureFixture[str]) -> None:
+    example = blocks("python")[0]
+    lines = [line for line in example.splitlines() if line.strip()]
+    assert len(lines) <= 10
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert names["is_outlier"][names["suspect"]]
+    assert names["culprit"] in (0, 1)  # the features in which the synthetic outliers are shifted
+    assert names["solution"].status == "optimal"
+    assert f"test sample {names['suspect']}: log r = " in printed
+    assert "proven J* >=" in printed
+
+
+def test_the_detector_example_ranks_the_outliers_first() -> None:
+    names: dict[str, object] = {}
+    exec(compile(blocks("python")[2], "README.md", "exec"), names)
+    scores, is_outlier = names["scores"], names["is_outlier"]
+    assert is_outlier[np.argsort(scores)[:5]].all()
+    assert names["why"].shape == (110, 10)
+    assert names["unseen"].shape == (3,)
+
+
+@pytest.mark.parametrize("program", ["pytest", "llr-cvx"])
+def test_the_ci_runs_the_commands_of_the_readme(program: str) -> None:
+    """The CI script's own function picks the command out of README.md; it holds no copy of it."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "pip install" not in script
+    function = re.search(r"^readme_command\(\) \{.*?^\}", script, flags=re.DOTALL | re.MULTILINE)
+    assert function is not None
+    picked = subprocess.run(
+        ["bash", "-euc", f"{function.group()}\nreadme_command {program}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert picked in [line for block in blocks("sh") for line in block.splitlines()]
+    assert picked.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+    assert f".venv/bin/{program}" in picked
+
+
+def table(text: str) -> dict[str, list[str]]:
+    rows = [line.split() for line in text.splitlines()]
+    return {cells[0]: cells[1:] for cells in rows if len(cells) == 7 and re.fullmatch(r"\d+\.\d+", cells[1])}
+
+
+def test_the_output_shown_is_the_output_printed() -> None:
+    shown = table(blocks("text")[0])
+    result = CliRunner().invoke(main, ["verify"])
+    printed = table(result.stdout)
+    assert list(shown) == list(printed) == ["CLARABEL", "IRLS"]
+    for solver, cells in shown.items():
+        for k in (0, 1):  # objective and proven bound
+            assert float(cells[k]) == pytest.approx(float(printed[solver][k]), rel=1e-7)
+        assert cells[3] == printed[solver][3]  # monotone
+        assert cells[-1] == printed[solver][-1]  # verdict
+    assert blocks("text")[0].splitlines()[0] == result.stdout.splitlines()[0]
+
+
+def test_the_outliers_shown_are_those_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Word for word, but for seconds, the gap reached and what follows from it."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python")[1], "README.md", "exec"), {})
+    (command,) = re.findall(r"`\.venv/bin/llr-cvx (detect --inliers good\.csv --test new\.csv)`", README)
+    result = CliRunner().invoke(main, command.split())
+    assert result.exit_code == 0, result.output
+    varies = re.compile(r"± \S+\)|relative gap \S+,|\d+\.\d+ s$", re.MULTILINE)
+    assert varies.sub("", result.stdout) == varies.sub("", blocks("text")[1])
+    last = len((tmp_path / "new.csv").read_text().splitlines()) - 1  # without the header
+    assert set(re.findall(r"^#\d+ row (\d+):", result.stdout, re.MULTILINE)) == {str(last), str(last - 1)}
+
+
+def test_every_public_name_is_explained() -> None:
+    for name in llr_cvx.__all__:
+        assert re.search(rf"`{name}[`(]", README), f"README.md does not say what {name} is for"
+
+
+def test_every_file_the_readme_points_to_exists() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    local = [link for link in links if "://" not in link]
+    assert "LICENSE" in local
+    for link in local:
+        assert (ROOT / link).exists(), link

@@ -1,0 +1,116 @@
+"""Paths of penalties: every point certified, in order, equal to a cold solve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import llr_cvx as llr
+from llr_cvx.problem import Problem
+from llr_cvx.solution import ConvergenceWarning
+from llr_cvx.solvers.fast.starts import _extrapolated
+
+
+def problem() -> Problem:
+    X_inlier, X_test, _ = llr.make_synthetic(5, 0, n_inlier=40, n_test_inlier=20, n_outlier=4)
+    return Problem.from_samples(X_inlier, X_test)
+
+
+@pytest.mark.parametrize("lambda1s", [np.geomspace(0.01, 10, 7), np.geomspace(10, 0.01, 7)])
+def test_each_point_of_a_lambda1_path_is_certified_and_equals_a_cold_solve(lambda1s: np.ndarray) -> None:
+    p = problem()
+    path = llr.regularization_path(p, lambda1s, 0.5, tol=1e-7)
+    assert [s.problem.lambda1 for s in path] == pytest.approx(list(lambda1s))
+    assert {s.problem.lambda2 for s in path} == {0.5}
+    for s in path:
+        assert s.status == "optimal"
+        cold = llr.solve_irls(s.problem, tol=1e-7)
+        assert s.objective == pytest.approx(cold.objective, rel=2e-7)
+    clusters = [int(s.clusters.max()) + 1 for s in sorted(path, key=lambda s: s.problem.lambda1)]
+    assert clusters[0] > clusters[-1] == 1
+
+
+def test_a_lambda2_path() -> None:
+    path = llr.regularization_path(problem(), lambda2=[0.1, 1.0, 5.0])
+    assert [s.problem.lambda2 for s in path] == [0.1, 1.0, 5.0]
+    assert {s.problem.lambda1 for s in path} == {0.1}
+    assert all(s.status == "optimal" for s in path)
+    sizes = [np.abs(s.W).sum() for s in path]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_path_in_both_penalties_is_refused() -> None:
+    with pytest.raises(ValueError, match="lambda1s has 2 values and lambda2 has 3"):
+        llr.regularization_path(problem(), [0.1, 0.2], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([], "lambda1s is empty"), ([0.1, -1.0], "every value of lambda1s must be"), (["a"], "lambda1s must be")],
+)
+def test_bad_values_are_named(values: list[object], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        llr.regularization_path(problem(), values)  # type: ignore[arg-type]
+
+
+def test_a_path_needs_a_problem() -> None:
+    with pytest.raises(TypeError, match="problem must be a Problem, got ndarray"):
+        llr.regularization_path(np.eye(3), [0.1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["lambda1", "lambda2s", "W0"])
+def test_arguments_that_do_not_exist_are_named_with_those_that_do(name: str) -> None:
+    with pytest.raises(
+        TypeError, match=f"no argument '{name}': the penalties are lambda1s and lambda2, and callback"
+    ):
+        llr.regularization_path(problem(), [0.1], **{name: None})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("which", ["lambda1s", "lambda2"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [100.0, np.nextafter(100.0, 200.0), np.nextafter(100.0, 200.0)],
+        [1e6, np.nextafter(1e6, 2e6), 2e6],
+        [1, 1, 2],
+    ],
+)
+def test_points_that_nearly_coincide(which: str, values: list[float]) -> None:
+    """Adjacent numbers can have equal logarithms: nothing is extrapolated then."""
+    p = Problem(np.eye(4), [1, -1, 1, -1], [[0, 1], [1, 2], [2, 3]], [1.0, 1, 1], 0.1, 1.0)
+    assert [s.status for s in llr.regularization_path(p, **{which: values})] == ["optimal"] * 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lambda1s", [[1e-200, 1e120], [1e-300, 1e10], [1e10, 1e-300]])
+def test_points_that_are_worlds_apart(lambda1s: list[float]) -> None:
+    assert [s.status for s in llr.regularization_path(problem(), lambda1s)] == ["optimal"] * 2
+
+
+def test_a_start_on_the_line_through_two_points_keeps_the_zeros_and_signs_of_the_last() -> None:
+    p = problem()
+    path = [llr.solve_irls(p.with_lambdas(l1), tol=1e-8) for l1 in (0.06, 0.05)]
+    ((W, _),) = _extrapolated(p.with_lambdas(0.04), path)
+    assert np.any(path[0].support & ~path[1].support)
+    assert np.all((W == 0.0) | (np.sign(W) == np.sign(path[1].W)))
+
+
+def test_a_limit_never_gives_less_than_the_point_before() -> None:
+    X_inlier, X_test, _ = llr.make_synthetic(5, 1, 20, 10, 2)
+    p = Problem.from_samples(X_inlier, X_test)
+    first, last = (llr.solve_irls(p.with_lambdas(l1)) for l1 in (0.01, 0.1))
+    target = p.with_lambdas(0.3)
+    with pytest.warns(ConvergenceWarning):
+        s = llr.solve_irls(target, W0=(first, last), max_iter=1)
+    assert s.objective <= target.objective(last.W)
+
+
+def test_progress_names_every_point(capsys: pytest.CaptureFixture[str]) -> None:
+    llr.regularization_path(problem(), [0.1, 0.2], progress=True)
+    told = capsys.readouterr().err
+    assert "point 1 of 2: lambda1 = 0.1, lambda2 = 1\n" in told
+    assert "point 2 of 2: lambda1 = 0.2, lambda2 = 1\n" in told
+
+
+def test_a_warning_names_the_point() -> None:
+    with pytest.warns(ConvergenceWarning, match="at lambda1 = 0.2, lambda2 = 1: relative gap"):
+        llr.regularization_path(problem(), [0.2], max_iter=1)
