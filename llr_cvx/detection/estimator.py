@@ -187,7 +187,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         d, W = self.n_features_in_, self.solution_.W
         self.coef_ = W[:, :d]
         self.intercept_ = W[:, d] if self.fit_intercept else 0.0
-        self.log_ratio_ = self._base() + self.explain().sum(axis=1)
+        self.log_ratio_ = problem.base + self.explain().sum(axis=1)
         self.n_iter_ = self.solution_.n_iter
         self.offset_ = self._offset(self.log_ratio_[problem.y < 0])
         self._rows = FittedRows.of(self.solution_, d)
@@ -220,7 +220,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """log r of each row, independent of the other rows; low means outlier."""
         contributions = self.explain(X)
-        return np.asarray(self._base() + contributions.sum(axis=1))
+        return np.asarray(self.solution_.problem.base + contributions.sum(axis=1))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """score_samples(X) - offset_: negative for outliers."""
@@ -283,11 +283,6 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             shown = self._with_constant(shown)
         which = np.asarray(rows, dtype=np.int64)
         return explain_rows(self.solution_, which, named, shown, self.offset_, group_rtol)
-
-    def _base(self) -> float:
-        """log(n/n')."""
-        y = self.solution_.problem.y
-        return float(np.log(np.count_nonzero(y < 0) / np.count_nonzero(y > 0)))
 
     def _with_constant(self, X: FloatArray) -> FloatArray:
         return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X

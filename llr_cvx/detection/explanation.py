@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.graph import component_labels
 from llr_cvx.solution import Solution
 
 #: A weight below this share of its row's largest counts as zero: conic solvers leave such dust instead of zeros.
@@ -160,8 +159,7 @@ def explain_rows(
     """
     problem, log_ratio = solution.problem, solution.log_ratio
     rows = rows[np.argsort(log_ratio[rows], kind="stable")]
-    base = log_ratio - problem.scores(solution.W)
-    low, high = (base + end for end in solution.certificate.score_bounds)
+    low, high = (problem.base + end for end in solution.certificate.score_bounds)
     typical = np.quantile(values[problem.y > 0], TYPICAL, axis=0)
     selected = selected_features(problem.X, solution.W)
     distance = selection_distance(solution)
@@ -232,12 +230,11 @@ def groups(solution: Solution, rtol: float = 1e-3) -> IntArray:
 
     rtol = 0 gives `Solution.clusters`: exactly equal weight vectors.
     """
-    N, edges = solution.problem.shape[0], solution.problem.edges[solution.problem.weights > 0]
+    edges = solution.problem.edges[solution.problem.weights > 0]
     i, j = edges.T
     norm = np.linalg.norm(solution.W, axis=1)
     alike = np.linalg.norm(solution.W[i] - solution.W[j], axis=1) <= rtol * np.maximum(norm[i], norm[j])
-    graph = coo_array((np.ones(alike.sum()), (i[alike], j[alike])), shape=(N, N))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    return component_labels(len(solution.W), edges[alike])
 
 
 def records(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:

@@ -67,15 +67,14 @@ class Detection:
     @property
     def base(self) -> float:
         """log(n/n') with n test rows and n' inliers: log r of a row without contributions."""
-        return float(np.log(len(self.test.ids) / len(self.inliers.ids)))
+        return self.detector.solution_.problem.base
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """Proven lower and upper end of each test row's log r at the exact optimum."""
-        solution, n = self.detector.solution_, len(self.inliers.ids)
-        base = solution.log_ratio - solution.problem.scores(solution.W)
-        low, high = solution.certificate.score_bounds
-        return (base + low)[n:], (base + high)[n:]
+        low, high = self.detector.solution_.certificate.score_bounds
+        n = len(self.inliers.ids)
+        return self.base + low[n:], self.base + high[n:]
 
     def id_of(self, row: int) -> str:
         """The id of a pooled row."""

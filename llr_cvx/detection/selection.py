@@ -172,20 +172,23 @@ class LLRDetectorCV(LLRDetector):
         max_iter: int = 300,
         verbose: bool = False,
     ) -> None:
+        super().__init__(
+            n_neighbors=n_neighbors,
+            sigma=sigma,
+            threshold=threshold,
+            contamination=contamination,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            verbose=verbose,
+        )
+        del self.lambda1, self.lambda2  # chosen from the grids instead: lambda1_, lambda2_
         self.lambda1s = lambda1s
         self.lambda2s = lambda2s
         self.cv = cv
         self.one_standard_error = one_standard_error
         self.random_state = random_state
-        self.n_neighbors = n_neighbors
-        self.sigma = sigma
-        self.threshold = threshold
-        self.contamination = contamination
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
 
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, progress: Callable[[str], None] | None = None
