@@ -16,7 +16,7 @@ from llr_cvx.archive import replacing
 from llr_cvx.cli import options as opt
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import Explanation
-from llr_cvx.detection.screening import NUMBERING, SCALINGS, Detection, detect, threshold_rule
+from llr_cvx.detection.screening import ROW_NUMBERING, SCALINGS, Detection, detect, threshold_rule
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.detection.tables import read_pair
 from llr_cvx.proofs.certificate import shown_gap
@@ -216,7 +216,7 @@ def _print(run: Detection, top: int) -> None:
             "a row's log r is this plus its contributions"
         )
         if run.test.numbered:
-            click.echo(NUMBERING)
+            click.echo(ROW_NUMBERING)
     for e in found[:top]:
         click.echo(
             f"\n#{e.rank} {run.name_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "

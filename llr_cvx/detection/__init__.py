@@ -1,1 +1,1 @@
-"""From samples to outliers with reasons: the estimator, new rows, explanations, tables."""
+"""Outlier detection: the estimator, scores of new rows, explanations, and tables in and out."""

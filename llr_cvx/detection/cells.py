@@ -1,4 +1,4 @@
-"""The cells of a CSV or Parquet file, with the header and the place of every row."""
+"""Read the cells of a CSV or Parquet file, with its header and the position of each row."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from llr_cvx.extras import pip_install
 
-#: Separators looked for in the header line, the most frequent wins.
+#: Candidate separators; the most frequent in the header line is used.
 DELIMITERS = ",;\t|"
 
 
 def read(
     path: str | Path, headerless: bool, header_only: bool = False
 ) -> tuple[list[str], list[list[Any]], list[int]]:
-    """Header, rows and their places in the file, from 1.
+    """Header, rows and their positions in the file, counted from 1.
 
-    Names in the header are unique and not empty. A text whose first line holds nothing but numbers has no header:
-    with `headerless` its columns are called 1, 2, ..., without it is refused.
+    Header names are unique and not empty. A text file whose first line holds only numbers has no header: with
+    `headerless` its columns are named 1, 2, ...; otherwise it is refused.
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"{path}: no such file")
@@ -29,14 +29,14 @@ def read(
         header, rows, lines = _read_text(path, header_only)
         if all(map(is_number, header)):
             if headerless:
-                return counted(header), [header, *rows], [1, *lines]
+                return column_numbers(header), [header, *rows], [1, *lines]
             raise ValueError(f"{path}: the first line holds numbers; a header line with column names is needed")
     _check_header(path, header)
     return header, rows, lines
 
 
-def counted(header: Sequence[str]) -> list[str]:
-    """The names of as many columns that have none."""
+def column_numbers(header: Sequence[str]) -> list[str]:
+    """The names "1", "2", ... for as many columns as `header` has."""
     return [str(k) for k in range(1, len(header) + 1)]
 
 
@@ -45,7 +45,7 @@ def _is_parquet(path: str | Path) -> bool:
 
 
 def _read_text(path: str | Path, header_only: bool = False) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows and their line numbers; every row as long as the header."""
+    """Header, rows and their line numbers; every row has as many cells as the header."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
             first = stream.readline()
@@ -67,11 +67,11 @@ def _read_text(path: str | Path, header_only: bool = False) -> tuple[list[str], 
     except OSError as error:
         raise OSError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+        raise ValueError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
     except csv.Error as error:
         raise ValueError(f"{path} is not a readable CSV file: {error}") from None
     if not any(header):
-        raise ValueError(f"{path} is empty: a line with column names and rows of numbers are needed")
+        raise ValueError(f"{path} is empty: a header line with column names and rows of numbers are needed")
     return header, rows, lines
 
 
@@ -83,7 +83,7 @@ def _read_parquet(path: str | Path) -> tuple[list[str], list[list[Any]], list[in
         raise ValueError(f"{path}: Parquet needs pandas and pyarrow: {pip_install('tables')}") from None
     try:
         frame = pandas.read_parquet(path)
-    except Exception as error:  # pyarrow has many, and all of them mean the same to a reader
+    except Exception as error:  # pyarrow raises many types, all with this meaning
         raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
     rows = [list(row) for row in frame.itertuples(index=False, name=None)]
     return [str(name) for name in frame.columns], rows, list(range(1, len(rows) + 1))
@@ -98,7 +98,7 @@ def _check_header(path: str | Path, header: list[str]) -> None:
 
 
 def text(cell: Any) -> str:
-    """A cell to show."""
+    """A cell as text."""
     return "" if cell is None else str(cell).strip()
 
 
@@ -108,9 +108,9 @@ def is_number(cell: Any) -> bool:
         float(cell)
     except (TypeError, ValueError):
         return False
-    return "_" not in str(cell)  # Python reads 1_000 as a number; a table that says so means something else
+    return "_" not in str(cell)  # Python reads 1_000 as a number, but in a table it is text
 
 
 def place(path: str | Path, number: int) -> str:
-    """Where a row is: Parquet files have no lines."""
+    """The position of a row, as "line 7" or, since Parquet files have no lines, "row 7"."""
     return f"{'row' if _is_parquet(path) else 'line'} {number}"

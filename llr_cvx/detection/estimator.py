@@ -23,27 +23,27 @@ from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.irls import solve_irls
 
-#: Scores closer than this to the default threshold are not below it: rounding alone makes no outlier.
-ROUNDING = 1e-9
+#: Subtracted from the default threshold, so that rounding alone flags no row.
+ROUNDING_MARGIN = 1e-9
 
 
 class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """Find outliers among unlabelled rows, given known inliers, and say which features make them so.
+    """Find outliers among unlabelled rows, given known inliers, and the features that make them outliers.
 
-    Every row i has its own weight vector w_i, all of them found together as the optimum of Eq. (5). The score
+    Each row i has its own weight vector w_i; all of them are fitted jointly, as the optimum of Eq. (5). The score
     of a row is its log density ratio, log r(x_i) = log(n/n') + w_i.x_i: low means outlier.
 
     Parameters
     ----------
     lambda1 : float
-        Coupling of similar rows: the larger, the more rows share one weight vector. Without it (0) the score of an
-        unlabelled row falls with its largest absolute entry and depends on nothing else; coupling is what makes
-        an unlabelled row among inliers score like them.
+        Coupling of similar rows: the larger, the more rows share a weight vector. At 0, the score of an unlabelled
+        row decreases with its largest absolute entry and depends on nothing else; coupling is what makes an
+        unlabelled row among inliers score like them.
     lambda2 : float
-        Sparsity: the larger, the smaller the weights and the fewer the features that explain a row.
+        Sparsity: the larger, the smaller the weights and the fewer the features that explain each row.
     n_neighbors : int
-        K of the similarity graph, and the number of fitted rows that decide about a new one. Lowered, with a
-        warning, to the number of other rows if there are fewer.
+        K of the similarity graph, and the number of fitted rows used to score a new one. Lowered, with a
+        warning, if there are fewer other rows.
     sigma : float or "median"
         Gaussian width of the similarity.
     threshold : float, optional
@@ -51,52 +51,53 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     contamination : float in (0, 0.5], optional
         Share of the unlabelled rows to flag, instead of `threshold`.
     fit_intercept : bool
-        Append a constant feature 1, penalised like every other.
+        Append a constant feature 1, penalised like any other.
     solver : "irls" or "exact"
-        The fast certified solver, or the same model through a conic solver.
+        The fast certified solver, or a conic solver for the same model.
     tol : float
         Relative duality gap to prove.
     max_iter : int
-        Limit of the fast solver; reaching it gives a `ConvergenceWarning`.
+        Iteration limit of the fast solver; reaching it issues a `ConvergenceWarning`.
     verbose : bool
-        A line for each iteration of the fast solver on standard error.
+        Print one line per iteration of the fast solver to standard error.
 
     Attributes
     ----------
     coef_ : array of shape (n_samples, n_features)
-        One weight vector a row, rows as given to `fit`; features with weight 0 play no part in that row's score.
+        One weight vector per row, in the order given to `fit`; a zero weight means that the feature plays no part
+        in that row's score.
     intercept_ : array of shape (n_samples,) or 0.0
     log_ratio_ : array of shape (n_samples,)
         log r of the fitted rows.
     offset_ : float
         decision_function = score_samples - offset_.
     solution_ : Solution
-        The solver's answer with its certificate: what is proved about every score.
+        The solver's result, with the certificate that bounds every score.
     sigma_, n_neighbors_ : float, int
         The width and K used.
     n_iter_ : int
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Notes
     -----
     **The threshold.** With neither `threshold` nor `contamination`, offset_ is Tukey's lower fence
     Q1 - 1.5 (Q3 - Q1) of the unlabelled rows' own scores: it flags rows that stand out from the rest of their
-    batch, and none when all scores agree. tau = 1 would not do: the fit pushes every unlabelled row below the
-    known inliers, whatever its place, so the scores of the two groups are not comparable. On the paper's synthetic
-    data (d = 10, 20 draws) tau = 1 flags all 110 unlabelled rows, the fence 4.3 rows a draw, of which 3.9 are among
-    the 10 outliers. The fence supposes that most unlabelled rows are good; if that is in doubt, give `threshold`.
+    batch, and none when all scores agree. tau = 1 would not work: the fit pushes every unlabelled row below the
+    known inliers, wherever it lies, so the scores of the two groups are not comparable. On the paper's synthetic
+    data (d = 10, 20 draws) tau = 1 flags all 110 unlabelled rows; the fence flags 4.3 rows per draw, 3.9 of them
+    among the 10 outliers. The fence assumes that most unlabelled rows are good; if in doubt, give `threshold`.
 
-    **Fitted and unseen rows.** The fitted score is transductive: w_i knows that row i was unlabelled, and all
-    rows were solved together. A row that `fit` has not seen gets, in `score_samples`, the weight vector minimising
+    **Fitted and unseen rows.** Fitted scores are transductive: w_i depends on row i being unlabelled, and all rows
+    are solved together. `score_samples` gives an unseen row the weight vector minimising
     sum_j r(x, x_j) ||w - w_j||_2 over its K nearest fitted rows (the Weber problem of the localized lasso, solved
-    to a proven relative accuracy of 1e-10). Nothing was fitted to it, so its score is usually nearer to zero than
-    if it had been part of the batch; it never depends on the other new rows; and it may jump at a fitted row, as a
-    row equal to a fitted one gets that row's own score (equal to several: that of the first unlabelled one). Its
-    features are among those of its neighbours: an outlier of a new kind is better found by fitting it.
+    to a proven relative accuracy of 1e-10). Nothing was fitted to it, so its score is usually closer to zero than
+    if it had been part of the batch, and it never depends on the other new rows. A row equal to a fitted one gets
+    that row's own score (if equal to several, that of the first unlabelled one), so the score may jump there. Only
+    features used by its neighbours can explain a new row: to find a new kind of outlier, fit it.
 
-    **No scaling** is done inside; a scaler in a Pipeline is usual. Features centred on the inliers read best, as
-    the model has no intercept unless asked.
+    **No scaling** is done; use a scaler in a Pipeline. Explanations are easiest to read if features are centred on
+    the inliers, since the model has no intercept by default.
 
     Examples
     --------
@@ -156,7 +157,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fit_problem(self._problem(X, y, self.lambda1, self.lambda2))
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any) -> IntArray:
-        """Fit, and say +1 (inlier) or -1 (outlier) of each fitted row by its own score."""
+        """Fit, then label each fitted row +1 (inlier) or -1 (outlier) by its own score."""
         self.fit(X, y, **kwargs)
         return _signs(self.log_ratio_ - self.offset_)
 
@@ -194,7 +195,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _offset(self, scores: FloatArray) -> float:
-        """The score below which a row is an outlier, from the parameters and the unlabelled rows' scores."""
+        """The score below which a row is an outlier, given the scores of the unlabelled rows."""
         if self.threshold is not None and self.contamination is not None:
             raise ValueError(
                 f"threshold={self.threshold!r} and contamination={self.contamination!r} contradict each other: "
@@ -208,12 +209,12 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"contamination must be in (0, 0.5], got {self.contamination!r}")
             return float(np.quantile(scores, share))
         low, high = np.quantile(scores, [0.25, 0.75])
-        return float(low - 1.5 * (high - low)) - ROUNDING
+        return float(low - 1.5 * (high - low)) - ROUNDING_MARGIN
 
     # ---- scores -----------------------------------------------------------------------------------------
 
     def local_coef(self, X: ArrayLike) -> FloatArray:
-        """The weight vector used for each row of X (with the intercept as last column if one was fitted)."""
+        """The weight vector of each row of X, with the intercept, if fitted, as the last column."""
         X = self._seen(X)
         return self._rows.weights(X)
 
@@ -238,11 +239,11 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), optional
-            New rows; the fitted rows if left out.
+            New rows; by default the fitted rows.
 
         Returns
         -------
-        array of shape (n_rows, n_features), one column more with an intercept
+        array of shape (n_rows, n_features), with one more column if there is an intercept
         """
         check_is_fitted(self)
         if X is None:
@@ -257,18 +258,18 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         names: Sequence[str] | None = None,
         group_rtol: float = 1e-3,
     ) -> list[Explanation]:
-        """Outliers, the worst first, each with its reasons; see `llr_cvx.detection.explanation.Explanation`.
+        """The outliers, worst first, with their reasons; see `llr_cvx.detection.explanation.Explanation`.
 
         Parameters
         ----------
         rows : array-like of int, optional
-            Fitted rows to explain; the unlabelled rows below the threshold if left out.
+            Fitted rows to explain; by default the unlabelled rows below the threshold.
         values : array-like of shape (n_samples, n_features), optional
-            The fitted rows in the units to show, if `fit` was given scaled ones.
+            The fitted rows in the units to show, if `fit` was given scaled values.
         names : sequence of str, optional
-            One a feature, if `fit` was given an array without names.
+            Feature names, if `fit` was given an array without them.
         group_rtol : float
-            Rows joined by edges with ||w_i - w_j|| <= group_rtol max(||w_i||, ||w_j||) share their reason.
+            Rows joined by edges with ||w_i - w_j|| <= group_rtol max(||w_i||, ||w_j||) share their reasons.
         """
         check_is_fitted(self)
         problem = self.solution_.problem
@@ -293,7 +294,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def solve_with(solver: str, problem: Problem, tol: float, max_iter: int = 300, verbose: bool = False) -> Solution:
-    """Run the named solver; a W that is not proved optimal to tol comes with a warning."""
+    """Run the named solver; warn if W is not proved optimal to `tol`."""
     if solver == "irls":
         return solve_irls(problem, tol=tol, max_iter=max_iter, progress=bool(verbose))
     if solver != "exact":

@@ -1,4 +1,4 @@
-"""Why a row is an outlier, in numbers: the features behind its score, what is proved, and who shares the reason."""
+"""Why a row is an outlier: the features behind its score, proven bounds, and the rows that share its reasons."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.graph import component_labels
 from llr_cvx.solution import Solution
 
-#: A weight below this share of its row's largest counts as zero: conic solvers leave such dust instead of zeros.
-DUST = 1e-4
-#: ... and so does one that moves no row's score by more than this.
-NEGLIGIBLE = 1e-7
-#: Rows named that share a reason; in a large batch whole crowds do.
-SHARED = 20
-#: The inliers' typical range of a feature goes between these quantiles.
-TYPICAL = (0.05, 0.95)
+#: A weight below this fraction of the largest in its row counts as zero: conic solvers return no exact zeros.
+MIN_RELATIVE_WEIGHT = 1e-4
+#: So does a weight that changes no row's score by more than this.
+MIN_SCORE_EFFECT = 1e-7
+#: At most this many rows that share the same reasons are listed.
+MAX_SHARED_ROWS = 20
+#: Quantiles of the inliers that bound the typical range of a feature.
+TYPICAL_QUANTILES = (0.05, 0.95)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Reason:
     ----------
     feature, column : str, int
     value : float
-        Of the row, in the units shown.
+        The row's value, in the units shown.
     weight, contribution : float
         w_ik, and w_ik x_ik: negative pushes the row towards "outlier".
     typical : (float, float)
@@ -47,15 +47,15 @@ class Reason:
 
     @property
     def position(self) -> str:
-        """Where the value lies with respect to the typical range: "below", "above" or "within"."""
+        """Whether the value is "below", "above" or "within" the typical range."""
         low, high = self.typical
         return "below" if self.value < low else "above" if self.value > high else "within"
 
     @property
     def place(self) -> str:
-        """`position`, the range and which part of the inliers it holds, in words."""
+        """`position` in words, with the range and its quantiles."""
         low, high = self.typical
-        share = " to ".join(f"{100 * quantile:g} %" for quantile in TYPICAL)
+        share = " to ".join(f"{100 * quantile:g} %" for quantile in TYPICAL_QUANTILES)
         return f"{self.position} the inliers' {share} range ({low:.4g} to {high:.4g})"
 
     def __str__(self) -> str:
@@ -64,10 +64,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class NextFeature:
-    """The unselected feature nearest to selection.
+    """The unselected feature closest to selection.
 
     A feature k can have a weight only where the dual vector v_i attains its largest entry; `distance` is
-    1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature that plays no part at all.
+    1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
     """
 
     feature: str
@@ -77,28 +77,28 @@ class NextFeature:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one fitted row scores as it does.
+    """Why a fitted row has its score.
 
     Attributes
     ----------
     rank, row : int
-        1 for the lowest score; the row as given to `fit`.
+        Rank (1 for the lowest score) and index of the row as given to `fit`.
     log_ratio, ratio : float
         log r and r.
     interval : (float, float)
-        Proven interval of log r at the exact optimum: the error of the computation, not of the sampling.
+        Proven interval of log r at the exact optimum: it bounds numerical error, not sampling error.
     certain : bool
-        The whole interval lies on the same side of the threshold as the score.
+        Whether the whole interval lies on the same side of the threshold as the score.
     reasons : tuple of Reason
-        Selected features, the strongest push towards "outlier" first.
+        Selected features, strongest push towards "outlier" first.
     next_feature : NextFeature or None
-        None where every feature is selected or the row has no weights at all.
+        None if every feature is selected or the row has no weights.
     group : int
-        Equal for rows that share their weight vector (exactly, or within the tolerance asked).
+        Equal for rows that share a weight vector, exactly or within the given tolerance.
     group_size : int
-        Explained rows in that group, this one included.
+        Number of explained rows in the group, including this one.
     shares_with : tuple of int
-        The other explained rows of that group, the worst ones first and at most `SHARED` of them.
+        The other explained rows of the group, worst first, at most `MAX_SHARED_ROWS`.
     """
 
     rank: int
@@ -114,7 +114,7 @@ class Explanation:
     shares_with: tuple[int, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Nested plain values, ready for JSON; an unbounded end of the interval is None."""
+        """Plain nested values, ready for JSON; an infinite end of the interval becomes None."""
         record = asdict(self)
         record["interval"] = [float(end) if np.isfinite(end) else None for end in self.interval]
         return record
@@ -134,16 +134,16 @@ def explain_rows(
     offset: float,
     group_rtol: float = 1e-3,
 ) -> list[Explanation]:
-    """Explain the given rows of a solution, the lowest score first.
+    """Explain the given rows of a solution, lowest score first.
 
     Parameters
     ----------
     solution : Solution
     rows : array of int
     names : sequence of str
-        One name a column of the problem's X.
+        Names of the columns of the problem's X.
     values : array of the shape of X
-        Values to show; the problem's X or the same rows in other units.
+        Values to show: the problem's X, or the same rows in other units.
     offset : float
         Scores below it are outliers.
     group_rtol : float
@@ -160,7 +160,7 @@ def explain_rows(
     problem, log_ratio = solution.problem, solution.log_ratio
     rows = rows[np.argsort(log_ratio[rows], kind="stable")]
     low, high = (problem.base + end for end in solution.certificate.score_bounds)
-    typical = np.quantile(values[problem.y > 0], TYPICAL, axis=0)
+    typical = np.quantile(values[problem.y > 0], TYPICAL_QUANTILES, axis=0)
     selected = selected_features(problem.X, solution.W)
     distance = selection_distance(solution)
     label = groups(solution, group_rtol)
@@ -200,21 +200,21 @@ def explain_rows(
             next_feature=next_feature(i),
             group=int(label[i]),
             group_size=len(members[int(label[i])]),
-            shares_with=tuple(j for j in members[int(label[i])][: SHARED + 1] if j != i)[:SHARED],
+            shares_with=tuple(j for j in members[int(label[i])][: MAX_SHARED_ROWS + 1] if j != i)[:MAX_SHARED_ROWS],
         )
         for rank, i in enumerate(rows, start=1)
     ]
 
 
 def selected_features(X: FloatArray, W: FloatArray) -> NDArray[np.bool_]:
-    """Where W is not zero, with a conic solver's dust taken for the zeros it stands for.
+    """Where W is not zero; negligible weights, which conic solvers return instead of zeros, count as zero.
 
     >>> selected_features(np.ones((1, 3)), np.array([[0.5, 1e-9, 0.0]])).tolist()
     [[True, False, False]]
     """
     size = np.abs(W)
     effect = size * np.abs(X).max(axis=0)
-    return np.asarray((size > DUST * size.max(axis=1, keepdims=True)) & (effect > NEGLIGIBLE))
+    return np.asarray((size > MIN_RELATIVE_WEIGHT * size.max(axis=1, keepdims=True)) & (effect > MIN_SCORE_EFFECT))
 
 
 def selection_distance(solution: Solution) -> FloatArray:
@@ -238,7 +238,7 @@ def groups(solution: Solution, rtol: float = 1e-3) -> IntArray:
 
 
 def records(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """One flat record a selected feature, ready for a data frame or a CSV file."""
+    """One flat record per selected feature, ready for a data frame or a CSV file."""
     return [
         {
             "rank": e.rank,

@@ -15,7 +15,7 @@ MEANING_OF_Y = (
 
 
 def signs_of(y: Any) -> FloatArray:
-    """+1 and -1 from the labels +1 and -1, or 1 and 0; anything else is refused rather than guessed."""
+    """Labels as +1 and -1, given +1 and -1 or 1 and 0; anything else is refused."""
     try:
         values = np.asarray(y, dtype=float)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Weight vectors for rows that were not fitted, each found from the fitted rows alone."""
+"""Weight vectors for rows that were not fitted, computed from the fitted rows alone."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.weber import gaussian_weights, weber_points
 from llr_cvx.solution import ConvergenceWarning, Solution
 
-#: Relative accuracy of the Weber objective that is proved for every row.
+#: Relative accuracy of the Weber objective, proved for every row.
 WEBER_TOL = 1e-10
-#: Rows farther from the data than this many radii are moved in, along their direction, to find their neighbours:
-#: beyond it the distances to all fitted rows agree in double precision.
-FAR = 1e6
+#: To find its neighbours, a row farther from the data than this many radii is moved in along its direction: beyond
+#: that, its distances to all fitted rows agree in double precision.
+MAX_RADII = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """Fitted samples with their weight vectors, ready to be asked about new rows.
+    """Fitted samples with their weight vectors, from which those of new rows are computed.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class FittedRows:
     def __post_init__(self) -> None:
         centre = (self.X / len(self.X)).sum(axis=0)
         radius = float(np.abs(self.X - centre).max()) or 1.0
-        # Test rows are entered last and win: a new row is unlabelled, as they were. Among them the first row wins.
+        # Test rows come last and win, because a new row is unlabelled too; among equal ones the first row wins.
         order = np.concatenate([np.flatnonzero(self.y > 0)[::-1], np.flatnonzero(self.y < 0)[::-1]])
         derived = {
             "centre": centre,
@@ -67,14 +67,16 @@ class FittedRows:
 
     @classmethod
     def of(cls, solution: Solution, d: int) -> FittedRows:
-        """The rows of a solution whose graph was made from the first d columns."""
+        """The rows of a solution whose graph was built from the first d columns."""
         problem = solution.problem
         if problem.sigma is None or problem.n_neighbors is None:
-            raise ValueError("the problem's graph was made by hand: it has no sigma and n_neighbors for new rows")
+            raise ValueError(
+                "the problem has no sigma and n_neighbors, which new rows need: give them beside the edges"
+            )
         return cls(problem.X[:, :d], solution.W, problem.y, problem.n_neighbors, problem.sigma)
 
     def weights(self, X: FloatArray) -> FloatArray:
-        """The weight vector of each row of X: its own if it was fitted, else the Weber point of its neighbours'."""
+        """The weight vector of each row of X: its own if it was fitted, else its neighbours' Weber point."""
         own = np.array([self.own.get(_key(x), -1) for x in X], dtype=np.int64)
         W = self.W[own]
         new = np.flatnonzero(own < 0)
@@ -88,22 +90,22 @@ class FittedRows:
         short = np.flatnonzero(found.relative_gap > WEBER_TOL)
         if short.size:
             warnings.warn(
-                f"the weight vectors of {short.size} new row(s) are proved only to a relative gap of "
-                f"{found.relative_gap.max():.1e} of their Weber problem, not {WEBER_TOL:g}",
+                f"the Weber problems of {short.size} new row(s) are solved only to a proven relative gap of "
+                f"{found.relative_gap.max():.1e}, not {WEBER_TOL:g}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
         return found.points
 
     def _neighbours(self, X: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Indices of the K nearest fitted rows, found for each row on its own."""
+        """Indices of the K nearest fitted rows, independently for each row."""
         offset = X / self.radius - self.centre / self.radius
         reach = np.abs(offset).max(axis=1, keepdims=True)
-        offset = np.where(reach > FAR, offset / np.maximum(reach, 1.0) * FAR, offset)
+        offset = np.where(reach > MAX_RADII, offset / np.maximum(reach, 1.0) * MAX_RADII, offset)
         _, near = self.tree.query(offset, k=[*range(1, self.n_neighbors + 1)], workers=-1)
         return np.asarray(near, dtype=np.int64)
 
 
 def _key(x: FloatArray) -> bytes:
-    """Bytes that are equal for equal rows; adding 0 makes -0.0 and 0.0 the same."""
+    """Bytes that are equal for equal rows; adding 0 turns -0.0 into 0.0."""
     return np.asarray(x + 0.0).tobytes()

@@ -1,4 +1,4 @@
-"""One run of the detector over two tables: what was found, ready to print, to save and to show."""
+"""Run the detector on two tables and collect what it finds, ready to print and save."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScale
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.explanation import TYPICAL, Explanation
+from llr_cvx.detection.explanation import TYPICAL_QUANTILES, Explanation
 from llr_cvx.detection.tables import Frame
 from llr_cvx.graph import IsolatedWarning
 
-#: How features may be scaled; the scale is always that of the known inliers.
+#: Ways to scale features; the scale is always that of the known inliers.
 SCALINGS: dict[str, Callable[[], Any]] = {
     "none": FunctionTransformer,
     "standard": StandardScaler,
@@ -26,30 +26,30 @@ SCALINGS: dict[str, Callable[[], Any]] = {
     "minmax": MinMaxScaler,
 }
 
-#: With fewer test rows than this, quartiles of their scores say little.
-FEW = 8
-#: With fewer inliers than this, the ends of their typical range are hardly more than single rows.
-FEW_INLIERS = round(1 / TYPICAL[0])
-#: What the numbers of rows mean, where rows are numbers.
-NUMBERING = "rows are numbered from 1 within their file, without the header line"
+#: With fewer test rows, the quartiles of their scores mean little.
+MIN_TEST_ROWS = 8
+#: With fewer inliers, the ends of their typical range rest on single rows.
+MIN_INLIERS = round(1 / TYPICAL_QUANTILES[0])
+#: What row numbers mean, for rows without ids.
+ROW_NUMBERING = "rows are numbered from 1 within their file, without the header line"
 
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """What a run found.
+    """The result of a run.
 
     Attributes
     ----------
     inliers, test : Frame
-        The tables, in their own units.
+        The tables, in their original units.
     detector : LLRDetector
-        Fitted to both, inliers first.
+        Fitted to both tables, inliers first.
     scaling : str
         One of `SCALINGS`.
     explanations : list of Explanation
-        The outliers, the worst first; values in the units of the tables.
+        The outliers, worst first, with values in the units of the tables.
     notes : list of str
-        What the run warned about.
+        Warnings of the run.
     """
 
     inliers: Frame
@@ -71,7 +71,7 @@ class Detection:
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
-        """Proven lower and upper end of each test row's log r at the exact optimum."""
+        """Proven lower and upper bounds of each test row's log r at the exact optimum."""
         low, high = self.detector.solution_.certificate.score_bounds
         n = len(self.inliers.ids)
         return self.base + low[n:], self.base + high[n:]
@@ -82,16 +82,16 @@ class Detection:
         return self.test.ids[row - n] if row >= n else self.inliers.ids[row]
 
     def name_of(self, row: int) -> str:
-        """The id of a pooled row, or "row 7" where rows have no ids but their numbers in the file."""
+        """The id of a pooled row, or "row 7" if rows are only numbered."""
         numbered = (self.test if row >= len(self.inliers.ids) else self.inliers).numbered
         return f"row {self.id_of(row)}" if numbered else self.id_of(row)
 
     def feature_counts(self) -> list[tuple[str, int]]:
-        """How often each feature is the strongest reason of an outlier, the most frequent first."""
+        """How often each feature is the strongest reason for an outlier, most frequent first."""
         return Counter(e.reasons[0].feature for e in self.explanations if e.reasons).most_common()
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters in force, chosen ones included."""
+        """The parameters used, including those chosen by cross-validation."""
         detector, problem = self.detector, self.detector.solution_.problem
         return {
             "lambda1": problem.lambda1,
@@ -107,7 +107,7 @@ class Detection:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """The whole result as plain values for JSON."""
         solution = self.detector.solution_
         proof = solution.certificate
         low, high = self.intervals
@@ -143,7 +143,7 @@ class Detection:
         }
 
     def write_scores(self, stream: IO[str]) -> None:
-        """CSV of all test rows in the order of their file."""
+        """Write a CSV of all test rows, in file order."""
         found = {e.row - len(self.inliers.ids): e for e in self.explanations}
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["id", "log_ratio", "ratio", "lower", "upper", "outlier", "rank", "reasons"])
@@ -155,7 +155,7 @@ class Detection:
 
 
 def scaled(inliers: Frame, test: Frame, scaling: str) -> tuple[FloatArray, FloatArray]:
-    """The values of both tables, scaled by those of the inliers; see `SCALINGS`.
+    """The values of both tables, scaled by the inliers; see `SCALINGS`.
 
     >>> good, new = (Frame("", ("a",), np.array(v), ()) for v in ([[1.0], [3.0]], [[4.0]]))
     >>> [X.tolist() for X in scaled(good, new, "standard")]
@@ -168,18 +168,18 @@ def scaled(inliers: Frame, test: Frame, scaling: str) -> tuple[FloatArray, Float
 
 
 def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "standard", **fit: Any) -> Detection:
-    """Scale by the inliers, fit both tables, explain the outliers among the test rows.
+    """Scale both tables by the inliers, fit them, and explain the outliers among the test rows.
 
     Parameters
     ----------
     inliers, test : Frame
-        With the same columns (see `llr_cvx.detection.tables.read_pair`).
+        Tables with the same columns (see `llr_cvx.detection.tables.read_pair`).
     detector : LLRDetector
     scaling : str
         "none", "standard" (mean and standard deviation of the inliers), "robust" (median and quartiles) or
         "minmax" (to [0, 1]).
     **fit
-        Handed to the detector's `fit`.
+        Passed to the detector's `fit`.
     """
     X = np.vstack(scaled(inliers, test, scaling))
     y = np.repeat([1.0, -1.0], [len(inliers.values), len(test.values)])
@@ -194,7 +194,7 @@ def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "s
             *_few_rows(detector, test),
             *_constant_columns(inliers, test),
             *_isolated(run),
-            # Warnings about single rows count them in another way.
+            # `_isolated` reports these with the numbering of the files.
             *dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, IsolatedWarning)),
             *_many_outliers(len(run.explanations), len(inliers.ids), len(test.ids)),
         ]
@@ -203,7 +203,7 @@ def detect(inliers: Frame, test: Frame, detector: LLRDetector, scaling: str = "s
 
 
 def threshold_rule(detector: LLRDetector) -> str:
-    """How the threshold was found, in words."""
+    """How the threshold was chosen, in words."""
     if detector.threshold is not None:
         return "given"
     if detector.contamination is not None:
@@ -212,18 +212,18 @@ def threshold_rule(detector: LLRDetector) -> str:
 
 
 def _few_inliers(inliers: Frame) -> list[str]:
-    """They are what everything is compared with."""
-    if len(inliers.ids) >= FEW_INLIERS:
+    """A note if there are few inliers, since everything is compared with them."""
+    if len(inliers.ids) >= MIN_INLIERS:
         return []
-    low, high = (f"{100 * quantile:g} %" for quantile in TYPICAL)
+    low, high = (f"{100 * quantile:g} %" for quantile in TYPICAL_QUANTILES)
     return [
         f"only {len(inliers.ids)} inlier(s): scaling, scores and the {low} to {high} range of each feature rest on "
-        f"few rows; {FEW_INLIERS} or more are advised"
+        f"few rows; {MIN_INLIERS} or more are advised"
     ]
 
 
 def _isolated(run: Detection) -> list[str]:
-    """Rows that no other row is coupled to."""
+    """A note on rows that are coupled to no other."""
     rows = run.detector.solution_.problem.graph.isolated.tolist()
     if not rows:
         return []
@@ -237,17 +237,17 @@ def _isolated(run: Detection) -> list[str]:
 
 
 def _few_rows(detector: LLRDetector, test: Frame) -> list[str]:
-    """The default threshold compares the test rows with one another."""
-    if len(test.ids) >= FEW or detector.threshold is not None or detector.contamination is not None:
+    """A note if there are few test rows, since the default threshold compares them with one another."""
+    if len(test.ids) >= MIN_TEST_ROWS or detector.threshold is not None or detector.contamination is not None:
         return []
     return [
-        f"the default threshold compares the {len(test.ids)} test row(s) with one another and needs at least {FEW} "
-        "to mean much: give a threshold on r"
+        f"the default threshold compares the {len(test.ids)} test row(s) with one another and needs at least "
+        f"{MIN_TEST_ROWS} to be meaningful: give a threshold on r"
     ]
 
 
 def _many_outliers(found: int, inliers: int, test: int) -> list[str]:
-    """Most often a threshold chosen as if ordinary rows had r = 1."""
+    """A note if most rows are flagged, often because the threshold assumes that ordinary rows have r = 1."""
     if 2 * found <= test:
         return []
     return [
@@ -257,13 +257,17 @@ def _many_outliers(found: int, inliers: int, test: int) -> list[str]:
 
 
 def _constant_columns(inliers: Frame, test: Frame) -> list[str]:
-    """A column without spread among the inliers cannot be scaled by them."""
+    """A note on each column that is constant among the inliers and so cannot be scaled by them."""
     notes = []
     for k, name in enumerate(inliers.columns):
         known, checked = inliers.values[:, k], test.values[:, k]
         if len(known) > 1 and np.all(known == known[0]):
             differs = int(np.count_nonzero(checked != known[0]))
-            meaning = f"differs in {differs} test row(s), and its scale is arbitrary" if differs else "says nothing"
+            meaning = (
+                f"differs in {differs} test row(s), and its scale is arbitrary"
+                if differs
+                else "carries no information"
+            )
             notes.append(f"column {name!r} is constant ({known[0]:g}) among the inliers: it {meaning}")
     return notes
 

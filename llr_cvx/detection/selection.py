@@ -1,15 +1,15 @@
-"""Choosing lambda without knowing any outlier: how well does the fitted ratio tell held-out rows apart?
+"""Choose lambda without known outliers: how well does the fitted ratio classify held-out rows?
 
-The density ratio is fitted as a classifier of "known inlier" against "unlabelled". Its likelihood on rows that were
-left out needs only the labels that are known,
+The density ratio is fitted as a classifier of "known inlier" against "unlabelled", so its likelihood on held-out
+rows needs no other labels,
 
     loss = min over b of the mean over held-out rows of log(1 + exp(-y_i (log r(x_i) + b))),
 
-with log r from the rule for unseen rows. The constant b is free because only differences of scores decide
-who is an outlier, while the model has no intercept to learn the sizes of the two samples with; without it the
-loss would reward memorising those sizes. Too little coupling memorises each row's own label, which says nothing
-about a new row; too much leaves one linear model for all. W = 0 has as loss the entropy of the two shares, the
-`baseline`; where no lambda is clearly below it the samples cannot be told apart beyond chance.
+with log r from the rule for unseen rows. The constant b is free because only score differences decide which rows
+are outliers, and the model has no intercept with which to learn the sizes of the two samples; without b the loss
+would reward memorising those sizes. Too little coupling memorises each row's own label, which says nothing about a
+new row; too much leaves one linear model for all. The loss of W = 0 is the entropy of the class shares, the
+`baseline`; if no lambda is clearly below it, the samples cannot be told apart better than by chance.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from llr_cvx.detection.new_rows import FittedRows
 from llr_cvx.solution import Solution
 from llr_cvx.solvers.path import regularization_path
 
-#: The grid of lambda1 tried by default: from rows on their own to rows in a few groups.
+#: Default grid of lambda1: from independent rows to rows in a few groups.
 LAMBDA1S = tuple(float(value) for value in np.geomspace(0.01, 3.0, 8))
-#: Relative gap to which the grid is solved; the noise of the folds is far larger.
+#: Relative gap to which the grid is solved; the variation between folds is far larger.
 GRID_TOL = 1e-4
 
 
@@ -62,31 +62,31 @@ class LambdaCurve:
 
     @property
     def standard_error(self) -> FloatArray:
-        """Of `loss`, over the folds."""
+        """Standard error of `loss` over the folds."""
         folds = self.fold_loss.shape[2]
         return np.asarray(self.fold_loss.std(axis=2, ddof=1) / np.sqrt(folds))
 
     @property
     def best(self) -> tuple[float, float]:
-        """(lambda1, lambda2) of the lowest loss."""
+        """(lambda1, lambda2) with the lowest loss."""
         i, j = self._lowest()
         return float(self.lambda1s[i]), float(self.lambda2s[j])
 
     @property
     def one_standard_error(self) -> tuple[float, float]:
-        """The strongest coupling whose loss is within one standard error of the lowest, at the same lambda2."""
+        """The largest lambda1 whose loss is within one standard error of the lowest, at the same lambda2."""
         i, j = self._lowest()
         close = self.loss[:, j] <= self.loss[i, j] + self.standard_error[i, j]
         return float(self.lambda1s[close].max()), float(self.lambda2s[j])
 
     @property
     def informative(self) -> bool:
-        """Whether the lowest loss is below that of W = 0 by more than its standard error."""
+        """Whether the lowest loss is more than one standard error below that of W = 0."""
         i, j = self._lowest()
         return bool(self.loss[i, j] + self.standard_error[i, j] < self.baseline)
 
     def reason(self, lambda1: float, lambda2: float) -> str:
-        """What was chosen, from which grid, and why, in words."""
+        """What was chosen, from which grid and why, in words."""
         folds = self.fold_loss.shape[2]
         i, j = (int(np.argmax(grid == v)) for grid, v in ((self.lambda1s, lambda1), (self.lambda2s, lambda2)))
         rule = "the lowest loss on held-out rows"
@@ -99,10 +99,10 @@ class LambdaCurve:
         text = (
             f"chosen lambda1 = {lambda1:.3g}, lambda2 = {lambda2:.3g} out of {' and '.join(tried) or 'one value'}: "
             f"{rule} over {folds} folds, {self.loss[i, j]:.4f} +- {self.standard_error[i, j]:.4f} "
-            f"(learning nothing gives {self.baseline:.4f})"
+            f"(W = 0 gives {self.baseline:.4f})"
         )
         if len(self.lambda1s) > 1 and lambda1 in (self.lambda1s.min(), self.lambda1s.max()):
-            text += "; it is at the end of the grid, values beyond may be better"
+            text += "; this is at the end of the grid, so values beyond it may be better"
         return text
 
     def as_dict(self) -> dict[str, Any]:
@@ -126,24 +126,24 @@ class LambdaCurve:
             for j, l2 in enumerate(self.lambda2s)
             for i, l1 in enumerate(self.lambda1s)
         ]
-        head = f"     lambda1    lambda2       loss    (nothing learned: {self.baseline:.5f})"
+        head = f"     lambda1    lambda2       loss    (W = 0: {self.baseline:.5f})"
         return "\n".join([head, *rows])
 
 
 class LLRDetectorCV(LLRDetector):
-    """`LLRDetector` with lambda1 and lambda2 chosen by the likelihood of held-out rows.
+    """`LLRDetector` with lambda1 and lambda2 chosen by cross-validated likelihood.
 
     Parameters
     ----------
     lambda1s, lambda2s : sequences of float
-        The grid. lambda1 is warm-started along its path for each lambda2 and fold.
+        The grid; each fold and lambda2 follows a warm-started path over lambda1.
     cv : int
-        Folds, stratified by y.
+        Number of folds, stratified by y.
     one_standard_error : bool
-        Take the strongest coupling within one standard error of the lowest loss instead of the lowest loss:
-        simpler reasons, shared by more rows, for a loss that is not measurably worse.
+        Take the largest lambda1 within one standard error of the lowest loss, instead of the one with the lowest
+        loss: simpler reasons, shared by more rows, at a loss that is not measurably worse.
     random_state : int
-        Of the folds.
+        Seed of the folds.
     n_neighbors, sigma, threshold, contamination, fit_intercept, solver, tol, max_iter, verbose
         As in `LLRDetector`; the grid itself is always solved by the fast solver.
 
@@ -193,7 +193,7 @@ class LLRDetectorCV(LLRDetector):
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, progress: Callable[[str], None] | None = None
     ) -> LLRDetectorCV:
-        """Choose the lambdas, then fit all rows; `progress`, if given, is told how far the grid is."""
+        """Choose the lambdas, then fit all rows; `progress`, if given, is called with status messages."""
         X, y = self._pooled(X, y)
         single = LLRDetector(
             n_neighbors=self.n_neighbors, sigma=self.sigma, fit_intercept=self.fit_intercept, tol=self.tol
@@ -217,12 +217,14 @@ def lambda_curve(
     random_state: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> LambdaCurve:
-    """Held-out loss over the grid, every fold along its own warm-started path; y holds +1 and -1."""
+    """Held-out loss over the grid, each fold on its own warm-started path; y holds +1 and -1."""
     grid1, grid2 = _grid(lambda1s, "lambda1s"), _grid(lambda2s, "lambda2s")
     folds = check.whole_number(cv, "cv", minimum=2)
     smaller = int(min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)))
     if folds > smaller:
-        raise ValueError(f"cv = {folds} folds need as many rows of each kind; the smaller group has {smaller}")
+        raise ValueError(
+            f"cv = {folds} needs at least {folds} rows of each class, but the smaller group has {smaller}: lower cv"
+        )
     splits = StratifiedKFold(folds, shuffle=True, random_state=random_state).split(X, y)
     loss = np.empty((len(grid1), len(grid2), folds))
     for f, (train, held_out) in enumerate(splits):
@@ -236,14 +238,14 @@ def lambda_curve(
 
 
 def held_out_loss(solution: Solution, X: FloatArray, y: FloatArray) -> float:
-    """The loss above, on rows that the solution has not seen."""
+    """The loss defined above, on rows that were not fitted."""
     d = X.shape[1]
     W = FittedRows.of(solution, d).weights(X)
     return _loss(np.einsum("ij,ij->i", W[:, :d], X) + W[:, d:].sum(axis=1), y)
 
 
 def _loss(z: FloatArray, y: FloatArray) -> float:
-    """min_b mean log(1 + exp(-y (z + b))): b makes the mean probability of +1 equal to its share.
+    """min_b mean log(1 + exp(-y (z + b))): at the optimal b, the mean probability of +1 equals its share.
 
     >>> round(_loss(np.zeros(4), np.array([1.0, 1.0, 1.0, -1.0])), 6)  # the entropy of (3/4, 1/4)
     0.562335

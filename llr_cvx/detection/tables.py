@@ -1,7 +1,7 @@
-"""Tables: CSV or Parquet in, numbers with names and row ids out.
+"""Read CSV or Parquet tables into numbers with column names and row ids.
 
-Columns are matched by name, never by place; in a file without a header, where that is allowed, they are called
-1, 2, ... What is not a number is refused with its file, line and column, and with what to do about it.
+Columns are matched by name, never by position; in a file without a header, where that is allowed, they are named
+1, 2, ... Anything that is not a number is refused with its file, line and column, and advice on what to do.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from numpy.typing import NDArray
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection import cells
 
-#: Names of columns that number the rows; "index" only alone, since a refractive_index is a measurement.
-ROW_NAMES = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
-#: From this many rows on, values without gap or repetition are hardly a coincidence.
-COUNTED = 5
-#: What to do about a column that is not made of numbers, for those who read samples.
-ADVICE = ", or leave the column out (--id NAME to name rows by it, --drop NAME to ignore it)"
+#: Names of columns that identify rows; "index" only on its own, since a refractive_index is a measurement.
+ROW_NAME_PATTERN = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
+#: With at least this many rows, consecutive whole numbers are unlikely to be a coincidence.
+MIN_COUNT_ROWS = 5
+#: What to do about a sample column that is not numeric.
+NON_NUMERIC_ADVICE = ", or leave the column out (--id NAME to name rows by it, --drop NAME to ignore it)"
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Numbers with their column names and row ids.
+    """A table of numbers with column names and row ids.
 
     Attributes
     ----------
     source : str
-        File the rows came from.
+        The file that was read.
     columns : tuple of str
     values : array of shape (rows, columns)
     ids : tuple of str
-        From the id column, else the number of the row in the file, from 1 and without the header.
+        From the id column, or row numbers in the file, counted from 1 without the header.
     numbered : bool
-        The ids are such numbers.
+        Whether the ids are row numbers.
     """
 
     source: str
@@ -49,7 +49,7 @@ class Frame:
     numbered: bool = False
 
     def select(self, columns: Sequence[str]) -> Frame:
-        """The same rows with these columns, in this order."""
+        """The same rows with the given columns, in that order."""
         place = {name: k for k, name in enumerate(self.columns)}
         return replace(self, columns=tuple(columns), values=self.values[:, [place[name] for name in columns]])
 
@@ -65,18 +65,18 @@ def read_frame(
         Parquet if it ends in .parquet or .pq (needs pandas and pyarrow), else delimited text in UTF-8 with commas,
         semicolons, tabs or bars.
     id_column : str, optional
-        A column that names the rows, each by a name of its own; it may hold text.
+        A column of unique row names; it may hold text.
     drop : names
-        Columns to leave out; they may hold anything.
+        Columns to ignore; they may hold anything.
     headerless : bool
-        Take a first line that holds nothing but numbers as a row; columns are then called 1, 2, ... Otherwise such
-        a file is refused: its header may have been lost, or its columns may be called by numbers.
+        Treat a first line that holds only numbers as a row, and name the columns 1, 2, ... Otherwise such a file
+        is refused: its header may be missing, or its column names may be numbers.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        With the place of the first cell that is no finite number, the line that has too many or too few cells, the
-        name of a column that is there twice or not at all, or the id of two rows.
+        Naming the first cell that is not a finite number, the line with too many or too few cells, the repeated
+        or missing column, or the repeated id.
     """
     header, rows, lines = cells.read(path, headerless)
     drop = tuple(drop)
@@ -96,7 +96,7 @@ def read_frame(
 
 
 def read_matrix(path: str | Path) -> FloatArray:
-    """Every number of a text file, with or without a header."""
+    """Read a numeric text file, with or without a header."""
     header, rows, lines = cells.read(path, headerless=True)
     if not rows:
         raise ValueError(f"{path} has a header but no rows")
@@ -110,22 +110,22 @@ def read_pair(
     drop: Iterable[str] = (),
     headerless: bool = False,
 ) -> tuple[Frame, Frame]:
-    """Two tables with the same columns; the second is put into the order of the first.
+    """Read two tables with the same columns; the second is reordered to match the first.
 
-    The id column and dropped columns need not be in the file of inliers, only in the one that is checked.
+    The id column must be in the test file, a dropped column in either; the file of inliers may lack both.
     """
     drop = tuple(drop)
     known, checked = (cells.read(path, headerless, header_only=True)[0] for path in (inliers, test))
-    counted = [header == cells.counted(header) for header in (known, checked)]
-    if headerless and counted[0] != counted[1]:
-        without, having = (inliers, test) if counted[0] else (test, inliers)
-        raise ValueError(f"{having} has a header line and {without} has none: give both the same one, or neither")
-    # Asked first: without its id column a file fails on the texts in it, which hides the misspelt name.
+    unnamed = [header == cells.column_numbers(header) for header in (known, checked)]
+    if headerless and unnamed[0] != unnamed[1]:
+        without, having = (inliers, test) if unnamed[0] else (test, inliers)
+        raise ValueError(f"{having} has a header line and {without} has none: give both the same header, or none")
+    # Checked first: otherwise the text in the id column causes an error that hides the misspelt name.
     if id_column is not None:
         _check_named(test, checked, id_column)
     for name in drop:
         if name not in known and name not in checked:
-            raise ValueError(f"no column {name!r} to leave out, neither in {inliers} nor in {test}")
+            raise ValueError(f"no column {name!r} to drop: it is neither in {inliers} nor in {test}")
     first = read_frame(
         inliers, id_column if id_column in known else None, [n for n in drop if n in known], headerless
     )
@@ -146,9 +146,9 @@ def read_pair(
 
 
 def row_name_columns(frame: Frame) -> list[str]:
-    """Columns that look like names of the rows rather than measurements.
+    """Columns that look like row names rather than measurements.
 
-    Either the name says so (id, index, unnamed), or the values are consecutive whole numbers, each of them once.
+    Either the name says so (id, index, unnamed), or the values are consecutive whole numbers without repetition.
 
     >>> frame = Frame("a.csv", ("ID", "n", "x"), np.array([[7, k, k * k] for k in range(9)]), ("",) * 9)
     >>> row_name_columns(frame)
@@ -157,13 +157,15 @@ def row_name_columns(frame: Frame) -> list[str]:
     return [
         name
         for name, column in zip(frame.columns, frame.values.T, strict=True)
-        if ROW_NAMES.fullmatch(name) or _is_count(column)
+        if ROW_NAME_PATTERN.fullmatch(name) or _is_count(column)
     ]
 
 
 def _is_count(column: FloatArray) -> bool:
     ordered = np.sort(column)
-    return len(column) >= COUNTED and bool(np.all(ordered == np.rint(ordered)) and np.all(np.diff(ordered) == 1))
+    return len(column) >= MIN_COUNT_ROWS and bool(
+        np.all(ordered == np.rint(ordered)) and np.all(np.diff(ordered) == 1)
+    )
 
 
 def _check_named(path: str | Path, header: Sequence[str], name: str) -> None:
@@ -172,9 +174,9 @@ def _check_named(path: str | Path, header: Sequence[str], name: str) -> None:
 
 
 def _numbers(
-    path: str | Path, name: str, column: list[Any], lines: list[int], advice: str = ADVICE
+    path: str | Path, name: str, column: list[Any], lines: list[int], advice: str = NON_NUMERIC_ADVICE
 ) -> NDArray[np.float64]:
-    """A column as finite numbers, or where it is none and what to do."""
+    """A column as finite numbers; the error names the first cell that is not one, and what to do."""
     values = np.array([float(cell) if cells.is_number(cell) else np.nan for cell in column])
     bad = np.flatnonzero(~np.isfinite(values))
     if not bad.size:
@@ -188,12 +190,12 @@ def _numbers(
 
 
 def _ids(path: str | Path, name: str, column: list[Any], lines: list[int]) -> tuple[str, ...]:
-    """The names of the rows: none empty, none there twice."""
+    """Row names, none of them empty or repeated."""
     seen: dict[str, int] = {}
     for cell, line in zip(column, lines, strict=True):
         text = cells.text(cell)
         where = f"{path}, {cells.place(path, line)}, column {name!r}"
-        cure = f"give every row an id of its own, or leave the column out (--drop {name}) to have rows numbered"
+        cure = f"give every row a unique id, or ignore the column (--drop {name}) to number the rows"
         if not text:
             raise ValueError(f"{where} is empty: {cure}")
         if text in seen:

@@ -1,15 +1,15 @@
 """The Weber problem: a weight vector for a row that was not fitted.
 
-A new row x takes the point that minimises
+The weight vector of a new row x minimises
 
     f(w) = sum_j a_j ||w - w_j||_2,      a_j proportional to exp(-||x - x_j||^2 / (2 sigma^2)),
 
 over the fitted weight vectors w_j of its K nearest rows: the localized lasso's rule for unseen samples. f is
-convex, its minimiser lies in the convex hull of the w_j, and quite often it *is* one of them. So each w_j is
+convex, its minimiser lies in the convex hull of the w_j, and quite often it *is* one of them. So the best w_j is
 tested first, by the exact condition || sum_{l != j} a_l (w_j - w_l)/||w_j - w_l|| || <= a_j; the other rows are
-solved by Newton steps that Weiszfeld's step, which always descends, stands behind.
+solved by Newton's method, safeguarded by Weiszfeld's step, which always descends.
 
-At any w of the hull, f(w) - min f <= ||grad f(w)|| max_j ||w - w_j||: the accuracy of every answer is proved.
+For any w in the hull, f(w) - min f <= ||grad f(w)|| max_j ||w - w_j||: this proves the accuracy of every answer.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import numpy as np
 from llr_cvx.arrays import FloatArray, IntArray
 
 #: Step lengths tried along the Newton direction.
-STEPS = (1.0, 0.5, 0.2, 0.05)
-#: Rows solved at once are chosen so that the work arrays stay below this many numbers.
-BLOCK = 2_000_000
+NEWTON_STEPS = (1.0, 0.5, 0.2, 0.05)
+#: Rows are solved in blocks whose work arrays have at most this many entries.
+MAX_BLOCK_ENTRIES = 2_000_000
 EPS = float(np.finfo(float).eps)
 
 
 class WeberPoints(NamedTuple):
-    """Minimisers, one a row, and what is proved about them.
+    """One minimiser per row, with its proven accuracy.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class WeberPoints(NamedTuple):
         Convex weights with points[m] = sum_j mixture[m, j] anchors[m, j]; a feature that is zero in every
         anchor is therefore exactly zero in the point.
     relative_gap : array of shape (M,)
-        Proven bound of (f(point) - min f) / f(point).
+        Proven bound on (f(point) - min f) / f(point).
     """
 
     points: FloatArray
@@ -46,21 +46,21 @@ class WeberPoints(NamedTuple):
 
 
 def weber_points(anchors: FloatArray, weights: FloatArray, tol: float = 1e-10, max_iter: int = 100) -> WeberPoints:
-    """Minimise sum_j weights[m, j] ||w - anchors[m, j]|| for each row m on its own.
+    """Minimise sum_j weights[m, j] ||w - anchors[m, j]|| for each row m independently.
 
     Parameters
     ----------
     anchors : array of shape (M, K, d)
     weights : array of shape (M, K)
-        >= 0, with at least one positive entry a row; only their proportions matter.
+        >= 0, with at least one positive entry per row; only their proportions matter.
     tol : float
         Relative gap to prove for each row.
     max_iter : int
-        Newton steps at most; the gap that was reached is returned in any case.
+        Largest number of Newton steps; the gap reached is returned in any case.
 
     Examples
     --------
-    The equilateral triangle has its centre as the answer, a heavy corner attracts the point to itself.
+    An equilateral triangle gives its centre; a heavy corner attracts the point to itself.
 
     >>> corners = np.array([[[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]]] * 2)
     >>> found = weber_points(corners, np.array([[1.0, 1.0, 1.0], [5.0, 1.0, 1.0]]))
@@ -68,7 +68,7 @@ def weber_points(anchors: FloatArray, weights: FloatArray, tol: float = 1e-10, m
     [[0.5, 0.288675], [0.0, 0.0]]
     """
     M, K, d = anchors.shape
-    size = max(1, BLOCK // (K * (K + d)))
+    size = max(1, MAX_BLOCK_ENTRIES // (K * (K + d)))
     parts = [_solve_block(anchors[s : s + size], weights[s : s + size], tol, max_iter) for s in range(0, M, size)]
     if not parts:
         return WeberPoints(np.empty((0, d)), np.empty((0, K)), np.empty(0))
@@ -82,14 +82,14 @@ def gaussian_weights(x: FloatArray, neighbours: FloatArray, sigma: float) -> Flo
 
         ||x - x_j||^2 - ||x - x_m||^2 = (x_m - x_j).((x - x_j) + (x - x_m)),
 
-    so a row far away from every sample still has weights, where exp(-||x - x_j||^2/(2 sigma^2)) would be 0 for
-    every j, and loses no digits to the squares of large distances.
+    so a row far from every sample still has weights, although exp(-||x - x_j||^2/(2 sigma^2)) underflows for every
+    j, and no digits are lost to the squares of large distances.
 
     >>> gaussian_weights(np.array([[1e6]]), np.array([[[0.0], [-1e-6]]]), sigma=1.0).round(6).tolist()
     [[1.0, 0.367879]]
     """
     base = neighbours[:, :1]
-    # Divided by the largest entry first, and multiplied by it last: no overflow on the way for any finite x.
+    # Divide by the largest entry first and multiply by it last, so that no finite x overflows.
     scale = np.maximum(np.abs(x).max(axis=1), np.abs(neighbours).max(axis=(1, 2)))[:, None, None]
     scale = np.where(scale > 0, scale, 1.0)
     to_x = (x[:, None, :] / scale - neighbours / scale) + (x[:, None, :] / scale - base / scale)
@@ -117,7 +117,7 @@ def _solve_block(anchors: FloatArray, weights: FloatArray, tol: float, max_iter:
 
 
 def _merged(anchors: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weights after equal anchors are merged into the first of them (the others keep 0); largest total 1."""
+    """Weights after merging equal anchors into the first of them (the others get 0), scaled to a maximum of 1."""
     a = weights / weights.max(axis=1, keepdims=True)
     for j in range(anchors.shape[1]):
         same = (anchors[:, j:] == anchors[:, j : j + 1]).all(axis=2) & (a[:, j : j + 1] > 0)
@@ -128,7 +128,7 @@ def _merged(anchors: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _best_first(anchors: FloatArray, a: FloatArray) -> IntArray:
-    """For each row the order of its anchors with the one of lowest f swapped to the front."""
+    """For each row, the order of its anchors with the one of lowest f swapped to the front."""
     M, K, _ = anchors.shape
     values = [np.einsum("mk,mk->m", a, _distances(anchors[:, j], anchors)) for j in range(K)]
     best = np.argmin(np.where(a > 0, np.stack(values, axis=1), np.inf), axis=1)
@@ -141,8 +141,8 @@ def _best_first(anchors: FloatArray, a: FloatArray) -> IntArray:
 def _coordinates(p: FloatArray) -> FloatArray:
     """The anchors in an orthonormal basis of their affine hull, the first at 0: at most K - 1 coordinates.
 
-    The best anchor is the origin because the minimiser is often very near to it: there coordinates relative to
-    it are exact to the last digit, where coordinates relative to another anchor would have lost them.
+    The best anchor is the origin because the minimiser is often very close to it: coordinates relative to it then
+    keep all their digits, which those relative to another anchor would lose.
     """
     _, K, d = p.shape
     centred = p - p[:, :1]
@@ -153,14 +153,14 @@ def _coordinates(p: FloatArray) -> FloatArray:
 
 
 def _leave_anchor(q: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The proven gap at the first anchor, and a point strictly better where that is not the minimiser."""
+    """The proven gap at the first anchor, and a strictly better point if that is not the minimiser."""
     rho = _distances(q[:, 0], q)
     pull = _pull(a, rho)
     force = np.einsum("mk,mks->ms", pull, q)
     strength = np.linalg.norm(force, axis=1)
     excess = np.maximum(strength - a[:, 0], 0.0)
     gap = _relative(excess, a, rho)
-    # The step of Vardi and Zhang off an anchor: it lowers f whenever the anchor is not the minimiser.
+    # Vardi and Zhang's step away from an anchor lowers f whenever the anchor is not the minimiser.
     length = np.divide(excess, strength * pull.sum(axis=1), out=np.zeros(len(q)), where=excess > 0)
     return gap, length[:, None] * force
 
@@ -168,7 +168,7 @@ def _leave_anchor(q: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray]
 def _newton(
     q: FloatArray, a: FloatArray, c: FloatArray, tol: float, max_iter: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Newton steps, or Weiszfeld's where that is lower, from points better than every anchor."""
+    """Newton steps, or Weiszfeld's where those give a lower f, from points better than every anchor."""
     value, gap = _measure(q, a, c)
     live = np.flatnonzero(gap > tol)
     for _ in range(max_iter):
@@ -177,14 +177,14 @@ def _newton(
         new = _step(q[live], a[live], c[live])
         new_value, new_gap = _measure(q[live], a[live], new)
         better = (new_value < value[live]) | (new_gap < gap[live])
-        live = live[better]  # the others are at the limit of rounding
+        live = live[better]  # the others have reached the limit of rounding
         c[live], value[live], gap[live] = new[better], new_value[better], new_gap[better]
         live = live[gap[live] > tol]
     return c, gap
 
 
 def _step(q: FloatArray, a: FloatArray, c: FloatArray) -> FloatArray:
-    """One step for every row: the best of Weiszfeld's and of a few lengths along the Newton direction."""
+    """One step for every row: the best of Weiszfeld's step and a few lengths along the Newton direction."""
     diff = c[:, None] - q
     rho = _distances(c, q)
     pull = _pull(a, rho)
@@ -195,7 +195,7 @@ def _step(q: FloatArray, a: FloatArray, c: FloatArray) -> FloatArray:
     # Collinear anchors make H singular along their line; the shift is far below every other curvature.
     H += (total * (1.0 + 1e-13))[:, None, None] * np.eye(q.shape[2])
     direction = np.linalg.solve(H, gradient[:, :, None])[:, :, 0]
-    candidates = [c - gradient / total[:, None], *(c - t * direction for t in STEPS)]
+    candidates = [c - gradient / total[:, None], *(c - t * direction for t in NEWTON_STEPS)]
     values, gaps = np.stack([_measure(q, a, candidate) for candidate in candidates], axis=1)
     # Values that agree to rounding are told apart by their gaps.
     choice = np.argmin(np.where(values <= values.min(axis=0) * (1.0 + 4.0 * EPS), gaps, np.inf), axis=0)
@@ -210,7 +210,7 @@ def _measure(q: FloatArray, a: FloatArray, c: FloatArray) -> tuple[FloatArray, F
 
 
 def _relative(slope: FloatArray, a: FloatArray, rho: FloatArray) -> FloatArray:
-    """slope * max_j rho_j / f: the bound of the gap, relative to f."""
+    """slope * max_j rho_j / f: the bound on the gap, relative to f."""
     value = np.einsum("mk,mk->m", a, rho)
     reach = np.where(a > 0, rho, 0.0).max(axis=1)
     return np.asarray(np.divide(slope * reach, value, out=np.zeros_like(value), where=value > 0))
@@ -221,5 +221,5 @@ def _distances(c: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def _pull(a: FloatArray, rho: FloatArray) -> FloatArray:
-    """a_j / rho_j, 0 for anchors of weight 0 and at the point itself."""
+    """a_j / rho_j; 0 for anchors of weight 0 and for an anchor at the point itself."""
     return np.asarray(np.divide(a, rho, out=np.zeros_like(a), where=(a > 0) & (rho > 0)))

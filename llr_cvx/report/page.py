@@ -12,7 +12,7 @@ from importlib.resources import files
 import numpy as np
 
 from llr_cvx.detection.explanation import Explanation, Reason
-from llr_cvx.detection.screening import NUMBERING, Detection, threshold_rule
+from llr_cvx.detection.screening import ROW_NUMBERING, Detection, threshold_rule
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report import svg
 
@@ -69,7 +69,7 @@ def _summary(run: Detection) -> str:
     listed = "".join(f"<li><b>{escape(value)}</b> {escape(name)}</li>" for value, name in facts)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in run.notes)
     files_used = f"{escape(run.test.source)} checked against {escape(run.inliers.source)}"
-    files_used += f"; {NUMBERING}" if run.test.numbered else ""
+    files_used += f"; {ROW_NUMBERING}" if run.test.numbered else ""
     return f'<p class="soft">{files_used}</p><p class="lead">{lead}</p><ul class="facts">{listed}</ul>{notes}'
 
 

@@ -225,7 +225,7 @@ def test_constant_columns_one_row_no_outlier_and_all_outliers(files):
     write(files / "one.csv", [[4.0, 0.0, 0.0, 8.0]], header)
     done = detect(files, "--tau", "1e-6", inliers="g.csv", test="t.csv")
     assert "0 of 6 test rows are outliers" in done.output
-    assert "column 'same' is constant (7) among the inliers: it says nothing" in done.output
+    assert "column 'same' is constant (7) among the inliers: it carries no information" in done.output
     assert "6 of 6 test rows are outliers" in detect(files, "--tau", "1e6", inliers="g.csv", test="t.csv").output
     one = detect(files, "--tau", "0.5", inliers="g.csv", test="one.csv")
     assert "1 of 1 test rows are outliers" in one.output

@@ -10,7 +10,7 @@ import pytest
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import (
-    SHARED,
+    MAX_SHARED_ROWS,
     Reason,
     explain_rows,
     groups,
@@ -146,10 +146,10 @@ def test_groups_are_the_fused_rows():
     for e in table:
         others = [row for row in asked if loose[row] == loose[e.row] and row != e.row]
         assert e.group_size == 1 + len(others)
-        assert list(e.shares_with) == others[:SHARED]
+        assert list(e.shares_with) == others[:MAX_SHARED_ROWS]
 
 
-def test_dust_of_a_conic_solver_is_not_a_reason():
+def test_negligible_weights_of_a_conic_solver_are_not_reasons():
     p = Problem.from_samples(*make_synthetic(6, 0, 30, 12, 3)[:2])
     exact, fast = solve_exact(p), solve_irls(p, tol=1e-10)
     assert np.all(exact.W != 0)

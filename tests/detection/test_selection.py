@@ -77,13 +77,13 @@ def test_the_choice_is_put_into_words():
     curve = LambdaCurve(np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0]), loss, baseline=0.69)
     assert curve.reason(*curve.best) == (
         "chosen lambda1 = 0.2, lambda2 = 1 out of 4 values of lambda1 from 0.1 to 0.4: the lowest loss on held-out "
-        "rows over 3 folds, 0.5000 +- 0.0520 (learning nothing gives 0.6900)"
+        "rows over 3 folds, 0.5000 +- 0.0520 (W = 0 gives 0.6900)"
     )
     assert "0.3, lambda2 = 1 out of" in curve.reason(*curve.one_standard_error)
     assert "the strongest coupling whose loss" in curve.reason(*curve.one_standard_error)
     edge = LambdaCurve(curve.lambda1s[1:], np.array([1.0, 2.0]), np.repeat(loss[1:], 2, axis=1), baseline=0.69)
     assert "and 2 values of lambda2 from 1 to 2" in edge.reason(*edge.best)
-    assert edge.reason(*edge.best).endswith("it is at the end of the grid, values beyond may be better")
+    assert edge.reason(*edge.best).endswith("this is at the end of the grid, so values beyond it may be better")
     assert curve.as_dict()["loss"] == curve.loss.tolist()
 
 

@@ -54,7 +54,7 @@ def test_a_header_in_one_file_only_is_refused(write):
     ("content", "message"),
     [
         ("id,a\nx,1\ny,2\nx,3\n", r"line 4, column 'id': the id 'x' is that of line 2 already: .*--drop id"),
-        ("id,a\nx,1\n ,2\n", r"line 3, column 'id' is empty: give every row an id of its own"),
+        ("id,a\nx,1\n ,2\n", r"line 3, column 'id' is empty: give every row a unique id"),
     ],
 )
 def test_ids_are_there_once(write, content, message):
@@ -73,7 +73,7 @@ def test_other_separators_byte_order_mark_quotes_and_blank_lines(write, mark):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "is empty: a line with column names"),
+        ("", "is empty: a header line with column names"),
         ("\n\n", "is empty"),
         ("a,b\n", "has a header but no rows"),
         ("1,2\n3,4\n", "the first line holds numbers"),
@@ -86,7 +86,7 @@ def test_other_separators_byte_order_mark_quotes_and_blank_lines(write, mark):
         ("a,b\n1,NA\n", "column 'b' holds 'NA'"),
         ("a,b\n1,inf\n", "column 'b' holds 'inf'"),
         ("a,b\n1,1_000\n", "column 'b' holds '1_000'"),
-        (b"a,b\n1,\xff\n", "is not text in UTF-8"),
+        (b"a,b\n1,\xff\n", "is not UTF-8 text"),
         ('a,b\n1,"2\n', "is not a readable CSV file"),
     ],
 )
@@ -122,7 +122,7 @@ def test_unequal_columns_are_listed(write):
         read_pair(first, second)
     known, checked = read_pair(first, second, drop=["c", "d"])
     assert known.columns == checked.columns == ("a", "b")
-    with pytest.raises(ValueError, match="no column 'z' to leave out"):
+    with pytest.raises(ValueError, match="no column 'z' to drop"):
         read_pair(first, second, drop=["z"])
 
 
