@@ -71,7 +71,7 @@ class FittedRows:
         problem = solution.problem
         if problem.sigma is None or problem.n_neighbors is None:
             raise ValueError(
-                "the problem has no sigma and n_neighbors, which new rows need: give them beside the edges"
+                "new rows need sigma and n_neighbors, which this problem does not have: pass both to Problem"
             )
         return cls(problem.X[:, :d], solution.W, problem.y, problem.n_neighbors, problem.sigma)
 

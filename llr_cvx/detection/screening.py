@@ -263,11 +263,8 @@ def _constant_columns(inliers: Frame, test: Frame) -> list[str]:
         known, checked = inliers.values[:, k], test.values[:, k]
         if len(known) > 1 and np.all(known == known[0]):
             differs = int(np.count_nonzero(checked != known[0]))
-            meaning = (
-                f"differs in {differs} test row(s), and its scale is arbitrary"
-                if differs
-                else "carries no information"
-            )
+            found = f"differs in {differs} test row(s), and its scale is arbitrary"
+            meaning = found if differs else "carries no information"
             notes.append(f"column {name!r} is constant ({known[0]:g}) among the inliers: it {meaning}")
     return notes
 

@@ -1,1 +1,1 @@
-"""Plots and the HTML page."""
+"""Plots and the HTML report."""

@@ -1,6 +1,6 @@
-"""One HTML page about one run: self-contained, without scripts or network, readable on a phone and on paper.
+"""The HTML report of a run: self-contained, without scripts or network access, readable on a phone and on paper.
 
-Every name and value that comes from a table passes through `html.escape`.
+Every name and value from a table passes through `html.escape`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from llr_cvx.detection.screening import ROW_NUMBERING, Detection, threshold_rule
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report import svg
 
-#: Outliers drawn one by one, and listed in the table, at most.
-CARDS, LISTED = 60, 1000
-#: Features shown of one outlier, the strongest first.
-SHOWN = 6
-#: The page may load nothing, whatever it contains.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+#: At most this many outliers get a card, and a row in the table.
+MAX_CARDS, MAX_TABLE_ROWS = 60, 1000
+#: Features shown on a card, strongest first.
+MAX_CARD_FEATURES = 6
+#: Content security policy: the page may load nothing, whatever it contains.
+SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def render_report(run: Detection, title: str = "Outliers, and why") -> str:
-    """The page as a string.
+    """The HTML page, as a string.
 
     >>> from llr_cvx.detection.screening import detect
     >>> from llr_cvx.detection.estimator import LLRDetector
@@ -40,7 +40,7 @@ def render_report(run: Detection, title: str = "Outliers, and why") -> str:
     parts = [_summary(run), _scores(run), _ranked(run), _cards(run), _proof(run), _reading()]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{SECURITY_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n" + "\n".join(part for part in parts if part) + "\n</body>\n</html>\n"
@@ -88,9 +88,9 @@ def _ranked(run: Detection) -> str:
     if not run.explanations:
         return ""
     rows = []
-    for e in run.explanations[:LISTED]:
+    for e in run.explanations[:MAX_TABLE_ROWS]:
         name = escape(run.name_of(e.row))
-        link = f'<a href="#o{e.rank}">{name}</a>' if e.rank <= CARDS else name
+        link = f'<a href="#o{e.rank}">{name}</a>' if e.rank <= MAX_CARDS else name
         why = (
             ", ".join(f"{escape(r.feature)} {_sign(r.contribution)}" for r in e.reasons[:4])
             or "no feature selected"
@@ -100,7 +100,7 @@ def _ranked(run: Detection) -> str:
             f'<tr><td class="n">{e.rank}</td><td>{link}</td><td class="n" data-label="r =">{e.ratio:.4g}</td>'
             f'<td class="n" data-label="proven">{_interval(e)}</td><td>{why}{more}</td></tr>'
         )
-    rest = len(run.explanations) - LISTED
+    rest = len(run.explanations) - MAX_TABLE_ROWS
     hidden = f'<p class="soft">{rest} more outliers are in the scores file.</p>' if rest > 0 else ""
     return (
         '<section><h2>Ranked outliers</h2><table class="ranked"><thead><tr><th class="n">#</th><th>row</th>'
@@ -113,24 +113,28 @@ def _ranked(run: Detection) -> str:
 def _cards(run: Detection) -> str:
     if not run.explanations:
         return ""
-    drawn = run.explanations[:CARDS]
+    drawn = run.explanations[:MAX_CARDS]
     pushes = [r.contribution for e in drawn for r in e.reasons] or [0.0]
     cards = "".join(_card(run, e, (min(pushes), max(pushes))) for e in drawn)
-    rest = len(run.explanations) - CARDS
+    rest = len(run.explanations) - MAX_CARDS
     hidden = (
-        f'<p class="soft">The first {CARDS} of {len(run.explanations)} outliers are drawn.</p>' if rest > 0 else ""
+        f'<p class="soft">The first {MAX_CARDS} of {len(run.explanations)} outliers are drawn.</p>'
+        if rest > 0
+        else ""
     )
     return f'<section><h2>One by one</h2>{hidden}<div class="cards">{cards}</div></section>'
 
 
 def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
     name = run.name_of(e.row)
-    chart, features = "", '<p class="soft">No feature is selected: the score is that of no information.</p>'
+    chart, features = "", '<p class="soft">No feature is selected: the score carries no information.</p>'
     if e.reasons:
         label = f"Contributions to log r of {name}"
         total = sum(abs(r.contribution) for r in e.reasons)
         ordered = sorted(e.reasons, key=lambda r: -abs(r.contribution))
-        shown = [r for k, r in enumerate(ordered[:SHOWN]) if k == 0 or abs(r.contribution) >= 0.01 * total]
+        shown = [
+            r for k, r in enumerate(ordered[:MAX_CARD_FEATURES]) if k == 0 or abs(r.contribution) >= 0.01 * total
+        ]
         chart = svg.bars([r.feature for r in shown], [r.contribution for r in shown], span, label)
         chart = f"<figure>{chart}</figure>"
         features = f'<div class="features">{"".join(_feature(r) for r in shown)}</div>'
@@ -143,7 +147,7 @@ def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
     shared = ""
     if e.shares_with:
         shared = f"Shares its reason with {_listing(map(run.name_of, e.shares_with), e.group_size - 1)}. "
-    doubt = "" if e.certain else "The proven interval reaches across the threshold. "
+    doubt = "" if e.certain else "The proven interval crosses the threshold. "
     return (
         f'<article class="card" id="o{e.rank}"><header><h3>{e.rank}. {escape(name)}</h3>'
         f'<span class="r">r = {e.ratio:.4g}</span></header><small>proven: {_interval(e)}</small>{chart}{features}'

@@ -1,7 +1,7 @@
-"""Figures: the weight matrix, the scores, convergence, one outlier's reasons, the path and the choice of lambda.
+"""Plots of the weight matrix, scores, convergence, one outlier's reasons, a path, and the choice of lambda.
 
-Each function draws into the Axes it is given, or into a new figure, and returns the Axes. The colours are those of
-Okabe and Ito, which colour-blind readers tell apart; nothing is said by colour alone.
+Each function draws on the given Axes, or on a new figure, and returns the Axes. The colours are the
+colour-blind safe palette of Okabe and Ito, and nothing is shown by colour alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def plot_weights(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The weight matrix, one column a sample and one line a feature, with outliers marked (Fig. 1b).
+    """The weight matrix, one column per sample and one line per feature, with outliers marked (Fig. 1b).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def plot_weights(
     outliers : array-like of int, optional
         Rows of W to mark with triangles above the matrix.
     names : sequence of str, optional
-        Names of the features; shown while they fit.
+        Feature names; shown if they fit.
     """
     W = np.asarray(W, dtype=float)
     ax = _axes(ax, (7.0, 3.2))
@@ -81,11 +81,11 @@ def plot_scores(
     ----------
     log_ratio : array-like of shape (N,)
     y : array-like, optional
-        +1 for known inliers, -1 for test rows: drawn with marks of their own.
+        +1 for known inliers, -1 for test rows; they get different markers.
     offset : float, optional
-        The threshold; rows below it are ringed.
+        The threshold; test rows below it are circled.
     outliers : array-like of int, optional
-        Rows known to be outliers: drawn as filled triangles.
+        Rows known to be outliers, drawn as filled triangles.
     intervals : (lower, upper), optional
         Proven interval of each log r, drawn as bars.
     """
@@ -128,14 +128,14 @@ def plot_scores(
 def plot_convergence(
     trace: Trace, *, show: Literal["objective", "gap"] = "objective", ax: Axes | None = None
 ) -> Axes:
-    """The objective at each iteration and what is proved about it (Fig. 1d).
+    """The objective and its proven lower bound at each iteration (Fig. 1d).
 
     Parameters
     ----------
     trace : Trace
-        Of an iterative solver, `solution.trace`.
+        `solution.trace` of an iterative solver.
     show : "objective" or "gap"
-        J(W), its smoothed version and the proved lower bound; or their difference, relative, on a logarithmic axis.
+        J(W), its smoothed version and the proven lower bound; or the relative gap, on a logarithmic axis.
     """
     ax = _axes(ax, (5.0, 3.4))
     steps = np.arange(1, len(trace.objective) + 1)
@@ -146,8 +146,8 @@ def plot_convergence(
     elif show == "objective":
         ax.plot(steps, trace.objective, "o-", color=BLUE, ms=3, label="J(W)")
         ax.plot(steps, trace.smoothed_objective, "--", color=ORANGE, label="smoothed objective")
-        ax.plot(steps, trace.dual, ":", color=GREEN, lw=2, label="proved lower bound")
-        # The first bounds may be far below; the story is near the optimum.
+        ax.plot(steps, trace.dual, ":", color=GREEN, lw=2, label="proven lower bound")
+        # The first bounds may be far below; show what happens near the optimum.
         last = float(trace.objective[-1])
         ax.set_ylim(last - 0.5 * (float(trace.objective[0]) - last or 1.0), None)
         ax.set_ylabel("objective")
@@ -163,7 +163,7 @@ def plot_convergence(
 def plot_contributions(
     explanation: Explanation, *, title: str | None = None, limit: int = 12, ax: Axes | None = None
 ) -> Axes:
-    """One outlier's reasons as bars, the strongest on top: left pushes towards outlier, right away from it."""
+    """One outlier's reasons as bars, strongest on top: left pushes towards outlier, right away from it."""
     ax = _axes(ax, (6.0, 0.9 + 0.42 * max(2, min(limit, len(explanation.reasons)))))
     shown = sorted(explanation.reasons, key=lambda r: -abs(r.contribution))[:limit]
     names = [f"{r.feature} = {r.value:.4g}" for r in shown]
@@ -189,26 +189,26 @@ def plot_path(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A regularization path, over the lambda that changes along it.
+    """A regularization path against the lambda that varies along it.
 
     Parameters
     ----------
     solutions : sequence of Solution
         From `regularization_path`.
     show : "weights", "clusters", "features" or "gap"
-        The weights of one sample; the number of distinct weight vectors; the mean number of features a sample
-        uses; or the proven relative gap of every point.
+        The weights of one sample; the number of distinct weight vectors; the mean number of features per sample;
+        or the proven relative gap of every point.
     row : int, optional
-        For the weights: which sample, by default the one with the lowest score at the first point.
+        The sample whose weights are shown; by default the one with the lowest score at the first point.
     names : sequence of str, optional
-        One for each feature.
+        Feature names.
     """
     solutions = _path(solutions)
     N, d = solutions[0].problem.shape
     if row is not None and not 0 <= row < N:
-        raise ValueError(f"row must be from 0 to {N - 1}, one of the samples, got {row!r}")
+        raise ValueError(f"row must be a sample from 0 to {N - 1}, got {row!r}")
     if names is not None and len(names) != d:
-        raise ValueError(f"names must be {d}, one for each feature, got {len(names)}")
+        raise ValueError(f"names must have {d} entries, one per feature, got {len(names)}")
     ax = _axes(ax, (5.5, 3.4))
     lambdas, axis = np.array([s.problem.lambda1 for s in solutions]), "λ₁"
     if len(set(lambdas)) == 1 and len({s.problem.lambda2 for s in solutions}) > 1:
@@ -237,7 +237,7 @@ def plot_path(
 
 
 def plot_lambda_curve(curve: LambdaCurve, *, ax: Axes | None = None) -> Axes:
-    """Held-out loss over lambda1, one line a lambda2, with the best, the one-standard-error choice and W = 0."""
+    """Held-out loss against lambda1, one line per lambda2, with the best and one-standard-error choices."""
     ax = _axes(ax, (5.5, 3.6))
     styles = zip("os^Dv", (BLUE, ORANGE, GREEN, "#CC79A7", INK), strict=True)
     cycle = list(styles)
@@ -248,7 +248,7 @@ def plot_lambda_curve(curve: LambdaCurve, *, ax: Axes | None = None) -> Axes:
         ax.errorbar(
             curve.lambda1s, curve.loss[:, j], error, fmt=f"{mark}-", color=colour, ms=4, capsize=2, label=label
         )
-    ax.axhline(curve.baseline, color=GREY, ls="--", lw=1, label="nothing learned (W = 0)")
+    ax.axhline(curve.baseline, color=GREY, ls="--", lw=1, label="W = 0")
     lambda1, lambda2 = curve.best
     at = curve.loss[np.flatnonzero(curve.lambda1s == lambda1)[0], np.flatnonzero(curve.lambda2s == lambda2)[0]]
     ax.plot([lambda1], [at], "o", mfc="none", mec=INK, ms=12, label=f"best: λ₁ = {lambda1:.3g}")
@@ -259,7 +259,7 @@ def plot_lambda_curve(curve: LambdaCurve, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-# ---- pieces ----------------------------------------------------------------------------------------------
+# ---- shared pieces ---------------------------------------------------------------------------------------
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -283,7 +283,7 @@ def _feature_ticks(ax: Axes, d: int, names: Sequence[str] | None) -> None:
 def _weight_lines(
     ax: Axes, lambdas: np.ndarray[Any, Any], W: np.ndarray[Any, Any], names: Sequence[str] | None
 ) -> None:
-    """One line a feature that is ever used; the strongest six are named."""
+    """One line per feature that is ever used; the strongest six are named."""
     peak = np.abs(W).max(axis=0)
     strongest = [int(k) for k in np.argsort(-peak)[:6] if peak[k] > 0]
     marks = "os^Dv*"
@@ -300,7 +300,7 @@ def _weight_lines(
 
 def _path(solutions: Sequence[Solution]) -> list[Solution]:
     if isinstance(solutions, Solution) or not all(isinstance(s, Solution) for s in solutions):
-        raise TypeError("solutions must be a list of Solution, as regularization_path gives it")
+        raise TypeError("solutions must be a list of Solution, as returned by regularization_path")
     if not len(solutions):
         raise ValueError("solutions is empty: at least one point of a path is needed")
     return list(solutions)

@@ -1,4 +1,4 @@
-"""Hand-written SVG: small charts that need no library, no script and no network. All text is escaped here."""
+"""Small hand-written SVG charts, without libraries or scripts. All text is escaped here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llr_cvx.arrays import FloatArray
 
 
 def _n(x: float) -> str:
-    """A coordinate, short."""
+    """A coordinate with at most one decimal."""
     return f"{x:.1f}".rstrip("0").rstrip(".")
 
 
@@ -30,7 +30,7 @@ def text(x: float, y: float, content: str, style: str = "", anchor: str = "start
 
 
 def shortened(name: str, limit: int) -> str:
-    """A name cut in the middle so that its beginning and its end stay readable.
+    """A name shortened in the middle, so that both ends stay readable.
 
     >>> shortened("mean_temperature_of_the_left_bearing", 20)
     'mean_tempe…t_bearing'
@@ -42,7 +42,7 @@ def shortened(name: str, limit: int) -> str:
 
 
 def bars(names: Sequence[str], values: Sequence[float], span: tuple[float, float], label: str) -> str:
-    """Horizontal bars from a common zero line, each under its name; `span` is the range the width stands for.
+    """Horizontal bars from a common zero line, each under its name; the width covers the range `span`.
 
     Left (negative) pushes towards outlier, right away from it.
     """
@@ -67,7 +67,7 @@ def bars(names: Sequence[str], values: Sequence[float], span: tuple[float, float
 
 
 def in_range(value: float, low: float, high: float, label: str) -> str:
-    """A value beside the inliers' typical range: a grey band, and a mark inside or outside of it."""
+    """A value against the inliers' typical range: a grey band, and a mark inside or outside it."""
     width, height, margin = 120.0, 16.0, 6.0
     ends = [value, low, high]
     left, span = min(ends), (max(ends) - min(ends)) or 1.0
@@ -90,13 +90,13 @@ def in_range(value: float, low: float, high: float, label: str) -> str:
 
 
 def histogram(scores: FloatArray, offset: float, label: str) -> str:
-    """Counts of scores, those below the threshold in the colour of outliers, with the threshold as a line."""
+    """Histogram of scores with the threshold as a line; scores below it have the colour of outliers."""
     width, height, bottom = 440.0, 168.0, 130.0
     low, high = float(min(scores.min(), offset)), float(max(scores.max(), offset))
     pad = 0.04 * (high - low) or 0.5
     low, high = low - pad, high + pad
     step = (high - low) / float(np.clip(2 * np.sqrt(len(scores)), 8, 50))
-    # Bins start at the threshold, so that none of them lies on both sides of it.
+    # Bins are aligned with the threshold, so that none straddles it.
     edges = offset + step * np.arange(np.floor((low - offset) / step), np.ceil((high - offset) / step) + 1)
     low, high, bins = float(edges[0]), float(edges[-1]), len(edges) - 1
     below = np.histogram(scores[scores < offset], edges)[0]

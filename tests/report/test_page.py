@@ -1,4 +1,4 @@
-"""The page: escaped, self-contained, and shown by a real browser."""
+"""The report: escaped, self-contained, and rendered by a real browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.screening import detect
 from llr_cvx.detection.tables import Frame
 from llr_cvx.report import svg
-from llr_cvx.report.page import CARDS, LISTED, render_report
+from llr_cvx.report.page import MAX_CARDS, MAX_TABLE_ROWS, render_report
 
 HOSTILE = "<script>document.title='owned'</script>"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -32,7 +32,7 @@ def run(n_outlier=4, columns=("temperature", HOSTILE, "quote\"&'", "d" * 80), **
 
 
 class Page(HTMLParser):
-    """Tags, attributes and text of a page."""
+    """The tags, attributes and text of a page."""
 
     def __init__(self, html):
         super().__init__()
@@ -129,13 +129,13 @@ def test_no_outlier_all_outliers_and_one_row():
 
 
 def test_long_lists_are_cut_and_say_so(monkeypatch):
-    monkeypatch.setattr("llr_cvx.report.page.CARDS", 3)
-    monkeypatch.setattr("llr_cvx.report.page.LISTED", 5)
+    monkeypatch.setattr("llr_cvx.report.page.MAX_CARDS", 3)
+    monkeypatch.setattr("llr_cvx.report.page.MAX_TABLE_ROWS", 5)
     page = render_report(run(threshold=1e9))
     assert page.count('<article class="card"') == 3
     assert "The first 3 of 30 outliers are drawn" in page
     assert "25 more outliers" in page
-    assert CARDS < LISTED
+    assert MAX_CARDS < MAX_TABLE_ROWS
 
 
 def test_histogram_counts_every_row_once():
@@ -151,7 +151,7 @@ def test_histogram_counts_every_row_once():
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome is installed to open the page with")
 @pytest.mark.parametrize("width", [360, 1200])
 def test_a_browser_shows_it_without_overflow_or_script(html, tmp_path, width):
-    """The page sits in a frame of the given width; what the browser made of it is read from the outer document."""
+    """The page is shown in a frame of the given width and inspected from the outer document."""
     (tmp_path / "page.html").write_text(html, encoding="utf-8")
     (tmp_path / "outer.html").write_text(
         f"""<!DOCTYPE html><body>

@@ -1,4 +1,4 @@
-"""Figures: each draws what it was given into the Axes it was given, without a display."""
+"""Plots: each draws its data on the given Axes, without a display."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def curve():
 
 
 def draw(ax):
-    """Rendering is where bad labels and overflows show; warnings are errors."""
+    """Render, so that bad labels and overflows show; warnings are errors."""
     ax.figure.canvas.draw()
     return ax
 
@@ -96,7 +96,7 @@ def test_convergence_shows_objective_and_bound(detector):
     ax = draw(plots.plot_convergence(trace))
     by_name = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
     np.testing.assert_array_equal(by_name["J(W)"], trace.objective)
-    np.testing.assert_array_equal(by_name["proved lower bound"], trace.dual)
+    np.testing.assert_array_equal(by_name["proven lower bound"], trace.dual)
     gap = draw(plots.plot_convergence(trace, show="gap"))
     assert gap.get_yscale() == "log"
     with pytest.raises(ValueError, match="show must be"):
@@ -133,14 +133,14 @@ def test_path_over_lambda2(path):
         ({"solutions": []}, ValueError, "solutions is empty"),
         ({"solutions": None}, TypeError, "must be a list of Solution"),
         ({"solutions": [1, 2]}, TypeError, "must be a list of Solution"),
-        ({"row": 64}, ValueError, "row must be from 0 to 63"),
-        ({"names": ["a"]}, ValueError, "names must be 6, one for each feature, got 1"),
+        ({"row": 64}, ValueError, "row must be a sample from 0 to 63"),
+        ({"names": ["a"]}, ValueError, "names must have 6 entries, one per feature, got 1"),
     ],
 )
 def test_a_path_that_cannot_be_drawn_is_refused(path, change, error, message):
     arguments = {"solutions": path} | change
     if arguments["solutions"] is None:
-        arguments["solutions"] = path[0]  # one solution is no path
+        arguments["solutions"] = path[0]  # a single solution is not a path
     with pytest.raises(error, match=message):
         plots.plot_path(**arguments)
     assert not plt.get_fignums()
@@ -158,4 +158,4 @@ def test_lambda_curve_marks_the_best():
     ax = draw(plots.plot_lambda_curve(c))
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert f"best: λ₁ = {c.best[0]:.3g}" in labels
-    assert "nothing learned (W = 0)" in labels
+    assert "W = 0" in labels
