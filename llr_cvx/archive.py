@@ -1,4 +1,4 @@
-"""One .npz file in, one out: no pickle, sizes checked before memory is taken, files replaced whole."""
+"""Read and write .npz files: no pickle, sizes checked before loading, files replaced atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_BYTES = 8 * 2**30
 
 @contextmanager
 def replacing(path: str | Path, mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
-    """Open a temporary file beside `path`; on success it takes the place of `path`, on failure it vanishes."""
+    """Open a temporary file next to `path`; it replaces `path` on success and is deleted on failure."""
     target = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
@@ -38,13 +38,13 @@ def replacing(path: str | Path, mode: str = "wb", **options: Any) -> Iterator[IO
 
 
 def save(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to one compressed .npz, whole or not at all."""
+    """Write arrays to one compressed .npz, atomically."""
     with replacing(path) as stream:
         np.savez_compressed(stream, allow_pickle=False, **dict(arrays))
 
 
 def load(path: str | Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
-    """Read the named arrays, or say what is wrong with the file."""
+    """Read the named arrays; an error says what is wrong with the file."""
     with _reading(path), zipfile.ZipFile(path) as archive:
         size = sum(item.file_size for item in archive.infolist())
         held = {name.removesuffix(".npy") for name in archive.namelist()}
@@ -65,5 +65,5 @@ def _reading(path: str | Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
-    except Exception as error:  # damaged bytes can make zipfile, zlib and numpy raise almost anything
+    except Exception as error:  # damaged files make zipfile, zlib and numpy raise almost anything
         raise ValueError(f"{path} is not a readable .npz file (truncated, damaged or foreign): {error}") from error

@@ -1,4 +1,4 @@
-"""Samples: the synthetic data of Sec. 4.1."""
+"""The synthetic data of Sec. 4.1."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def make_synthetic(
     d : int
         Number of features; for d = 1 the shift is mu = (3,).
     random_state : int or numpy Generator
-        Seed of the draw.
+        Seed.
     n_inlier, n_test_inlier, n_outlier : int
-        Sizes; the paper's are 200 known inliers and a test set of 100 inliers and 10 outliers.
+        Sample sizes; the paper has 200 known inliers and a test set of 100 inliers and 10 outliers.
 
     Returns
     -------
@@ -47,7 +47,9 @@ def make_synthetic(
     n_test_inlier = check.whole_number(n_test_inlier, "n_test_inlier", minimum=0)
     n_outlier = check.whole_number(n_outlier, "n_outlier", minimum=0)
     if n_test_inlier + n_outlier == 0:
-        raise ValueError("n_test_inlier and n_outlier are both 0: the test set would be empty")
+        raise ValueError(
+            "n_test_inlier and n_outlier are both 0: the test set would be empty; make one of them positive"
+        )
     rng = np.random.default_rng(random_state)
     mu = np.zeros(d)
     mu[:2] = (3.0, -2.0)[:d]
@@ -61,7 +63,7 @@ def make_synthetic(
 def synthetic_of_size(
     N: int, d: int = 10, random_state: int | np.random.Generator = 0
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """`make_synthetic` with N rows in all: known inliers, test inliers and outliers as 200 : 100 : 10.
+    """`make_synthetic` with N rows in total: known inliers, test inliers and outliers in the ratio 200 : 100 : 10.
 
     >>> X_inlier, X_test, is_outlier = synthetic_of_size(93)
     >>> len(X_inlier), len(X_test), int(is_outlier.sum())

@@ -27,12 +27,12 @@ class GraphWarning(UserWarning):
 
 
 class IsolatedWarning(GraphWarning):
-    """Rows are so far away that no neighbour counts."""
+    """Rows are so far away that all their weights underflow."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A frozen similarity graph; `str()` prints what a user should know about it.
+    """A frozen similarity graph; `str()` gives a summary.
 
     Problems that differ only in their penalties share one graph by reference.
 
@@ -44,7 +44,7 @@ class Graph:
     weights : array of shape (E,)
         omega_e >= 0.
     n_neighbors, sigma : int or None, float or None
-        The parameters that made it; None for a graph made by hand.
+        The parameters it was built with; None for a graph given by hand.
     """
 
     n_samples: int
@@ -82,12 +82,12 @@ class Graph:
 
     @property
     def n_components(self) -> int:
-        """Connected components over edges of positive weight; isolated samples count as one each."""
+        """Number of components over edges of positive weight; each isolated sample is one."""
         return int(self.components.max()) + 1
 
     @property
     def isolated(self) -> IntArray:
-        """Rows without any edge of positive weight: they are scored alone."""
+        """Rows without an edge of positive weight, which are scored alone."""
         degree = np.bincount(self.edges[self.weights > 0].ravel(), minlength=self.n_samples)
         return np.flatnonzero(degree == 0).astype(np.int64)
 
@@ -121,7 +121,7 @@ def _listing(rows: IntArray, limit: int = 10) -> str:
 
 
 def component_labels(n_samples: int, edges: IntArray) -> IntArray:
-    """A label 0, 1, ... for each sample: equal for samples that a path of edges joins."""
+    """A label 0, 1, ... for each sample, equal for samples joined by a path of edges."""
     adjacency = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_samples, n_samples))
     return np.asarray(connected_components(adjacency, directed=False)[1], dtype=np.int64)
 
@@ -159,14 +159,14 @@ def similarity_graph(
 
 
 def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
-    """`similarity_graph` for validated X, together with the width that was used; warns about isolated rows."""
+    """The similarity graph of validated X, with the width used; warns about isolated rows."""
     n_samples = X.shape[0]
     K = check.whole_number(n_neighbors, "n_neighbors")
     if K >= n_samples:
         raise ValueError(
             f"n_neighbors must be smaller than the number of pooled samples: got {K} for {n_samples} rows"
         )
-    # A power of two scales without rounding and keeps squares finite; centring saves the digits of close rows.
+    # Scaling by a power of two is exact and keeps squares finite; centring preserves the digits of close rows.
     scale = float(np.ldexp(1.0, int(np.frexp(np.abs(X).max())[1]) - 1))
     Xs = X / scale
     Xs -= np.median(Xs, axis=0)
@@ -189,7 +189,7 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
 
 
 def _row_distances(X: FloatArray, i: IntArray, j: IntArray, block: int = 200_000) -> FloatArray:
-    """||x_i - x_j|| for pairs of rows, in blocks so that memory stays small."""
+    """||x_i - x_j|| for pairs of rows, in blocks to limit memory."""
     parts = [np.linalg.norm(X[i[s : s + block]] - X[j[s : s + block]], axis=1) for s in range(0, len(i), block)]
     return np.concatenate(parts)
 

@@ -1,11 +1,11 @@
-"""Answers known without a solver, to judge solvers by.
+"""Optima known without a solver, to test solvers against.
 
-With lambda1 = 0 the samples decouple. Only the largest entry of x_i is worth its price, so with
+With lambda1 = 0 the samples decouple. Only the largest entry of x_i is worth its penalty, so with
 k = argmax |x_ik| and M = ||x_i||_inf the optimal row has one nonzero,
 
     w_i = y_i t sign(x_ik) e_k      where      M sigmoid(-t M) = 2 lambda2 t.
 
-The score of a sample then depends on ||x_i||_inf alone: without coupling LLR is a max-norm test.
+The score of a sample then depends only on ||x_i||_inf: without coupling, LLR is a max-norm test.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from llr_cvx.problem import Problem
 def solve_decoupled(problem: Problem) -> FloatArray:
     """The optimal W of a problem without coupling, to machine precision.
 
-    Where several entries of a row share the largest size, the first one carries the weight: W is then not
-    unique, J and the scores are.
+    If several entries of a row share the largest magnitude, the first one carries the weight: W is then not
+    unique, but J and the scores are.
 
     Parameters
     ----------
     problem : Problem
-        With lambda1 = 0, or with no edge of positive weight; and with lambda2 > 0.
+        With lambda2 > 0, and either lambda1 = 0 or no edge of positive weight.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def solve_decoupled(problem: Problem) -> FloatArray:
     """
     if problem.radii.any():
         raise ValueError(
-            f"lambda1 must be 0 for samples that decouple, got {problem.lambda1:g} with "
+            f"lambda1 must be 0 for the samples to decouple, got {problem.lambda1:g} with "
             f"{np.count_nonzero(problem.weights)} edge(s) of positive weight"
         )
     if problem.lambda2 == 0:
@@ -60,8 +60,8 @@ def decoupled_weight(M: FloatArray, lambda2: float) -> FloatArray:
     """The root t >= 0 of M sigmoid(-t M) = 2 lambda2 t for each M >= 0.
 
     In v = log(t M) and with c = M^2 / (2 lambda2) the equation reads v + log(1 + exp(e^v)) = log c. Its left side
-    is convex and increasing, so Newton's method from an upper bound of the root falls onto it and never
-    crosses it. Such a bound: t M <= c / 2 and t M <= max(1, log c), both read off t M (1 + exp(t M)) = c.
+    is convex and increasing, so Newton's method from an upper bound on the root decreases to it and never crosses
+    it. Such bounds are t M <= c / 2 and t M <= max(1, log c), both from t M (1 + exp(t M)) = c.
 
     >>> decoupled_weight(np.array([0.0, 1e-8, 1e8]), lambda2=1.0)
     array([0.00000000e+00, 2.50000000e-09, 3.26620019e-07])
@@ -76,7 +76,7 @@ def decoupled_weight(M: FloatArray, lambda2: float) -> FloatArray:
         excess = v + np.logaddexp(0.0, u) - log_c
         step = excess / (1.0 + u / (1.0 + np.exp(-u)))
         v = v - step
-        # The iterates fall until rounding alone is left; |log c| sets its size.
+        # The iterates decrease until only rounding, on the scale of |log c|, is left.
         if np.all(step <= 4.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(log_c))):
             break
     t[M > 0] = np.exp(v - log_M)

@@ -1,4 +1,4 @@
-"""Checks at the door: every message names the argument, what was wrong and what was expected."""
+"""Input validation: every message names the argument, what is wrong and what is expected."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from llr_cvx.arrays import FloatArray, IntArray
 
-#: Sizes between 1 / LARGEST and LARGEST can be squared without leaving the range of doubles.
-LARGEST = 1e150
-#: How to rescale.
-SAME = "with the same graph, c X, c lambda1 and c^2 lambda2 are the same problem"
+#: Magnitudes between 1 / MAX_MAGNITUDE and MAX_MAGNITUDE can be squared without leaving the range of doubles.
+MAX_MAGNITUDE = 1e150
+#: How to rescale a problem.
+RESCALING_RULE = "with the same graph, c X, c lambda1 and c^2 lambda2 are the same problem"
 
 
 def real_array(value: ArrayLike, name: str, ndim: int) -> FloatArray:
-    """Return `value` as a finite, contiguous float64 array of `ndim` dimensions (a copy), or say why not."""
+    """Return a copy of `value` as a finite, contiguous float64 array of `ndim` dimensions."""
     array = _as_real(value, name)
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
@@ -47,7 +47,7 @@ def _as_real(value: ArrayLike, name: str) -> FloatArray:
 
 
 def samples(value: ArrayLike, name: str) -> FloatArray:
-    """A matrix with at least one row and one column: one sample a row, one feature a column."""
+    """A non-empty matrix with one sample per row and one feature per column."""
     X = real_array(value, name, ndim=2)
     if X.shape[0] == 0:
         raise ValueError(f"{name} is empty: shape {X.shape}, at least one row is needed")
@@ -57,15 +57,16 @@ def samples(value: ArrayLike, name: str) -> FloatArray:
 
 
 def squarable(X: FloatArray, name: str) -> FloatArray:
-    """The samples, if their size leaves room for the squares that every solver and bound takes of it."""
+    """The samples, if their squares, which every solver and bound needs, stay in the range of doubles."""
     size = np.abs(X)
     largest = float(size.max())
-    if largest == 0 or 1.0 / LARGEST <= largest <= LARGEST:
+    if largest == 0 or 1.0 / MAX_MAGNITUDE <= largest <= MAX_MAGNITUDE:
         return X
     i, k = np.unravel_index(int(size.argmax()), X.shape)
     raise ValueError(
-        f"the largest value of {name} is {X[i, k]:g} (row {i}, column {k}), not between {1 / LARGEST:g} and "
-        f"{LARGEST:g} in size: its square leaves the range of doubles; rescale the features ({SAME})"
+        f"the largest value of {name} is {X[i, k]:g} (row {i}, column {k}), not between "
+        f"{1 / MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g} in size: its square leaves the range of doubles; rescale the "
+        f"features ({RESCALING_RULE})"
     )
 
 
@@ -88,7 +89,7 @@ def labels(value: ArrayLike, n_samples: int) -> FloatArray:
 
 
 def edge_list(value: ArrayLike, n_samples: int) -> IntArray:
-    """The (E, 2) array of undirected edges, each once, written with i < j."""
+    """The (E, 2) array of undirected edges, each listed once with i < j."""
     array = _as_real(value, "edges")
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -118,7 +119,7 @@ def _refuse(bad: NDArray[np.bool_], edges: IntArray, shown: FloatArray, why: str
 
 
 def edge_weights(value: ArrayLike, n_edges: int) -> FloatArray:
-    """One finite weight >= 0 for each edge."""
+    """One finite weight >= 0 per edge."""
     weights = real_array(value, "weights", ndim=1)
     if weights.shape[0] != n_edges:
         raise ValueError(f"weights has {weights.shape[0]} entries but edges has {n_edges} rows")
@@ -126,9 +127,11 @@ def edge_weights(value: ArrayLike, n_edges: int) -> FloatArray:
     if negative.size:
         e = int(negative[0])
         raise ValueError(f"weights must be >= 0, got {weights[e]:g} at row {e}")
-    if weights.max(initial=0.0) > LARGEST:
+    if weights.max(initial=0.0) > MAX_MAGNITUDE:
         e = int(weights.argmax())
-        raise ValueError(f"weights must be at most {LARGEST:g}, got {weights[e]:g} at row {e}: scale them down")
+        raise ValueError(
+            f"weights must be at most {MAX_MAGNITUDE:g}, got {weights[e]:g} at row {e}: scale them down"
+        )
     return weights
 
 
@@ -147,12 +150,12 @@ def real_number(value: Any, name: str, *, minimum: float = 0.0, strict: bool = F
 
 
 def penalty(value: Any, name: str) -> float:
-    """A lambda: a finite number >= 0 that leaves room for products."""
+    """A lambda: a finite number >= 0 whose products do not overflow."""
     number = real_number(value, name)
-    if number > LARGEST:
+    if number > MAX_MAGNITUDE:
         raise ValueError(
-            f"{name} must be at most {LARGEST:g}, got {number:g}: its products leave the range of doubles; take a "
-            f"smaller one, or rescale the features ({SAME})"
+            f"{name} must be at most {MAX_MAGNITUDE:g}, got {number:g}: its products leave the range of doubles; "
+            f"take a smaller one, or rescale the features ({RESCALING_RULE})"
         )
     return number
 
@@ -167,8 +170,8 @@ def whole_number(value: Any, name: str, *, minimum: int = 1) -> int:
 
 
 def weight_matrix(value: ArrayLike, shape: tuple[int, int], name: str = "W") -> FloatArray:
-    """A finite matrix with one weight vector a row."""
+    """A finite matrix with one weight vector per row."""
     W = real_array(value, name, ndim=2)
     if W.shape != shape:
-        raise ValueError(f"{name} has shape {W.shape} but the problem needs {shape}: one row a sample")
+        raise ValueError(f"{name} has shape {W.shape} but the problem needs {shape}: one row per sample")
     return W

@@ -1,4 +1,4 @@
-"""The similarity graph: the formula, its diagnostics, and what degenerate samples do to it."""
+"""The similarity graph: its formula, its diagnostics, and degenerate samples."""
 
 from __future__ import annotations
 

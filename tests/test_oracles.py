@@ -1,4 +1,4 @@
-"""Answers known without a solver: closed forms, limits, scalings and symmetries, against the exact solver."""
+"""Optima known without a solver: closed forms, limits, scalings and symmetries, against the exact solver."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_scalar_root_where_squares_over_and_underflow() -> None:
     ("seed", "d", "lambda2"), [(0, 1, 1.0), (1, 3, 0.1), (2, 5, 10.0), (3, 12, 0.01), (4, 4, 1e-4)]
 )
 def test_the_closed_form_is_optimal(seed: int, d: int, lambda2: float) -> None:
-    """Proved twice: by the dual point alpha with U = 0, whose gap is nil, and by Clarabel."""
+    """Proved twice: by the dual point alpha with U = 0, whose gap is zero, and by Clarabel."""
     p = random_problem(seed, N=40, d=d, lambda1=0.0, lambda2=lambda2)
     W = solve_decoupled(p)
     proof = certificate(p, W, p.alpha(W), np.zeros((len(p.edges), d)))

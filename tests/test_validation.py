@@ -1,4 +1,4 @@
-"""Bad input at the door of Problem: the message names the argument, and the row or the value."""
+"""Bad input to Problem: the message names the argument, and the row or the value."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_integers_booleans_and_foreign_float_types_are_numbers() -> None:
 
 
 W_BAD = [
-    (np.zeros((2, 2)), ValueError, "W has shape (2, 2) but the problem needs (3, 2): one row a sample"),
+    (np.zeros((2, 2)), ValueError, "W has shape (2, 2) but the problem needs (3, 2): one row per sample"),
     (np.zeros(6), ValueError, "W must have 2 dimension(s), got shape (6,)"),
     ([[0, 0], [0, np.nan], [0, 0]], ValueError, "W has a non-finite value nan at row 1, column 1"),
     (np.zeros((3, 2), dtype=complex), TypeError, "W is complex"),

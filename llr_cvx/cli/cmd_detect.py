@@ -1,4 +1,4 @@
-"""`llr-cvx detect`: which rows of one table are outliers with respect to another, and why."""
+"""`llr-cvx detect`: which rows of one table are outliers relative to another, and why."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.page import render_report
 from llr_cvx.solution import SolverError
 
-#: From this many pooled rows on, iterations are reported while they run.
-LONG = 1500
-#: A proven interval that leaves log r by no more than this is printed as +- its reach.
-NARROW = 0.01
-#: Options that name a file to write.
-OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
+#: With at least this many pooled rows, iterations are reported as they run.
+VERBOSE_MIN_ROWS = 1500
+#: A proven interval within this distance of log r is printed as log r +- that distance.
+MAX_SYMMETRIC_REACH = 0.01
+#: Options that name an output file.
+OUTPUT_OPTIONS = {"out": "--out", "report": "--report", "json_file": "--json"}
 
 
 @click.command()
@@ -36,11 +36,11 @@ OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
     "--inliers",
     required=True,
     metavar="FILE",
-    help=f"Rows known to be good: {opt.TABLES}, with a header line; 20 rows or more.",
+    help=f"Rows known to be good: {opt.TABLES}, with a header line; at least 20 rows.",
 )
-@click.option("--test", required=True, metavar="FILE", help="Rows to check; the same columns, in any order.")
-@click.option("--id", "id_column", metavar="NAME", help="Column that names the rows, each once; no feature.")
-@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeat for more.")
+@click.option("--test", required=True, metavar="FILE", help="Rows to check, with the same columns in any order.")
+@click.option("--id", "id_column", metavar="NAME", help="Column of unique row names; not a feature.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
 @click.option(
     "--scale",
     type=click.Choice(list(SCALINGS)),
@@ -66,7 +66,7 @@ OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
 @click.option(
     "--choose-lambda",
     is_flag=True,
-    help="Choose lambda1 instead, from a grid, by the likelihood of held-out rows (5 folds).",
+    help="Choose lambda1 from a grid by the likelihood of held-out rows (5 folds).",
 )
 @click.option(
     "--tau",
@@ -86,7 +86,7 @@ OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
     type=click.Choice(["irls", "exact"]),
     default="irls",
     show_default=True,
-    help="The fast solver, or the same model through CVXPY.",
+    help="The fast solver, or the same model in CVXPY.",
 )
 @click.option("--tol", type=opt.POSITIVE, default=1e-8, show_default=True, help="Relative duality gap to prove.")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
@@ -97,12 +97,12 @@ OUTPUTS = {"out": "--out", "report": "--report", "json_file": "--json"}
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Find and explain the outliers of a table, given a table of rows known to be good.
 
-    Each test row gets a density ratio r (low means outlier), a proven interval for it, and the few features behind.
-    Without --tau or --contamination, rows below the lower fence of the test rows' own scores are outliers.
+    Each test row gets a density ratio r (low means outlier), a proven interval for r, and the few features behind
+    it. Without --tau or --contamination, rows below the lower fence of the test rows' own scores are outliers.
 
-    Columns are matched by name and every column left is a feature; both files are scaled by the inliers (--scale).
-    Rows are called by their --id, else by their number in the file, counted from 1 without the header line.
-    `llr-cvx verify` reads the same files with the same options, but scales only if asked to.
+    Columns are matched by name, and every remaining column is a feature; both files are scaled by the inliers
+    (--scale). Rows are named by their --id, or by their number in the file, counted from 1 without the header line.
+    `llr-cvx verify` reads the same files with the same options, but scales only on request.
 
     \b
     Examples:
@@ -110,7 +110,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
       llr-cvx detect --inliers good.csv --test new.csv --id serial --drop date --report page.html
       llr-cvx detect --inliers good.csv --test new.csv --contamination 0.05 --out scores.csv --json all.json
 
-    Files are written only if the whole run succeeds, and existing ones are replaced whole.
+    Files are written only if the whole run succeeds; existing files are replaced.
     """
     if options["tau"] is not None and options["contamination"] is not None:
         raise click.UsageError("--tau and --contamination contradict each other: give one of them")
@@ -118,10 +118,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("--lambda1 and --choose-lambda contradict each other: give one of them")
     if options["lambda1"] == 0 and options["lambda2"] == 0 and not options["choose_lambda"]:
         raise click.UsageError("--lambda1 and --lambda2 are both 0: at least one of them must be positive")
-    outputs = {key: options[key] for key in OUTPUTS if options[key] is not None}
+    outputs = {key: options[key] for key in OUTPUT_OPTIONS if options[key] is not None}
     for key, path in outputs.items():
         if path == "-":
-            raise click.UsageError(f"{OUTPUTS[key]} writes a file, not standard output: give a file name, not -")
+            raise click.UsageError(
+                f"{OUTPUT_OPTIONS[key]} writes a file, not standard output: give a file name, not -"
+            )
     report = outputs.get("report", "")
     if report and Path(report).suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"--report writes an HTML page: {report} must end in .html")
@@ -149,7 +151,7 @@ def _run(options: dict[str, Any]) -> Detection:
         "fit_intercept": options["intercept"],
         "solver": options["solver"],
         "tol": options["tol"],
-        "verbose": rows >= LONG,
+        "verbose": rows >= VERBOSE_MIN_ROWS,
     }
     if options["choose_lambda"]:
         chooser = LLRDetectorCV(lambda2s=[options["lambda2"]], **shared)
@@ -157,7 +159,7 @@ def _run(options: dict[str, Any]) -> Detection:
         click.echo(str(chooser.curve_), err=True)
         if not chooser.curve_.informative:
             run.notes.append(
-                "no lambda1 tells held-out test rows from inliers better than chance: few outliers, or none"
+                "no lambda1 separates held-out test rows from inliers better than chance: outliers are few or none"
             )
         return run
     detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
@@ -165,7 +167,7 @@ def _run(options: dict[str, Any]) -> Detection:
 
 
 def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Before any work: outputs can be created, and destroy neither an input nor one another."""
+    """Check, before any work, that outputs can be created and overwrite neither an input nor one another."""
     taken = [Path(path).resolve() for path in inputs]
     for path in outputs:
         target = Path(path).resolve()
@@ -177,7 +179,7 @@ def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
 
 
 def _write(run: Detection, outputs: dict[str, str]) -> None:
-    """Write every file beside its place first; all of them take their places only once all are written."""
+    """Write every output to a temporary file first; move them into place only when all are written."""
     with ExitStack() as stack:
         for kind, path in outputs.items():
             stream: IO[str] = stack.enter_context(replacing(path, "w", encoding="utf-8", newline=""))
@@ -192,7 +194,7 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
 
 
 def _choice(run: Detection) -> dict[str, Any]:
-    """How the lambdas were chosen, if they were."""
+    """How the lambdas were chosen, if they were not given."""
     if not isinstance(run.detector, LLRDetectorCV):
         return {}
     chosen = (run.detector.lambda1_, run.detector.lambda2_)
@@ -220,7 +222,7 @@ def _print(run: Detection, top: int) -> None:
     for e in found[:top]:
         click.echo(
             f"\n#{e.rank} {run.name_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "
-            f"(proven {_interval(e)}{'' if e.certain else ': reaches across the threshold'})"
+            f"(proven {_interval(e)}{'' if e.certain else ': crosses the threshold'})"
         )
         for reason in e.reasons:
             click.echo(f"    {reason}")
@@ -243,14 +245,14 @@ def _print(run: Detection, top: int) -> None:
 
 
 def _interval(e: Explanation) -> str:
-    """Both ends, or +- the farther of them where four digits would not tell them apart from log r."""
+    """Both ends, or +- the larger distance if four digits would not distinguish them from log r."""
     low, high = e.interval
     reach = max(high - e.log_ratio, e.log_ratio - low)
-    return f"± {_rounded_up(reach)}" if reach <= NARROW else f"{low:.4g} to {high:.4g}"
+    return f"± {_rounded_up(reach)}" if reach <= MAX_SYMMETRIC_REACH else f"{low:.4g} to {high:.4g}"
 
 
 def _rounded_up(reach: float) -> str:
-    """One digit, never less than what is proved."""
+    """One significant digit, never less than `reach`."""
     if reach <= 0:
         return "0"
     unit = 10.0 ** math.floor(math.log10(reach))

@@ -13,7 +13,7 @@ from llr_cvx.cli import files
 from llr_cvx.instances import Instance, list_instances, load_instance
 from llr_cvx.instances.drill import Report, drill
 from llr_cvx.instances.export import export_instance, write_guide
-from llr_cvx.instances.library import DATA, build_instance, recertify, write_instance
+from llr_cvx.instances.library import DATA_DIR, build_instance, recertify, write_instance
 
 _json = click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result here as JSON."
@@ -24,7 +24,7 @@ _json = click.option(
 def command() -> None:
     """The library of certified problems: list, export, check, regenerate; and the drill.
 
-    Each instance is a problem whose optimal value J* is known to an interval of relative width 1e-9 or less,
+    Each instance is a problem whose optimal value J* lies in a known interval of relative width at most 1e-9,
     proved in ball arithmetic, with a reference W and dual point. Use them to test a solver in any language.
 
     \b
@@ -87,7 +87,7 @@ def list_(json_file: Path | None) -> None:
 def export(folder: Path, names: list[str], json_file: Path | None) -> None:
     """Write every instance to FOLDER/<name>/ as .npz, CSV, JSON and CBF.
 
-    FOLDER/README.md explains the files and how to recheck a proof with FOLDER/checker.py, which needs NumPy alone.
+    FOLDER/README.md explains the files and how to recheck a proof with FOLDER/checker.py, which needs only NumPy.
 
     \b
     problem.npz            X, y, edges, weights, lambda1, lambda2
@@ -111,7 +111,7 @@ def export(folder: Path, names: list[str], json_file: Path | None) -> None:
 
 
 def _each(names: list[str], make: Callable[[str], Instance], json_file: Path | None) -> None:
-    """Run one proof for each name, print it, and fail at the end if one failed."""
+    """Run and print one proof per name; exit with status 1 if any failed."""
     rows, failed = [], 0
     for name in names:
         try:
@@ -138,12 +138,12 @@ def check(names: list[str], json_file: Path | None) -> None:
 
 @command.command()
 @click.option(
-    "--folder", type=click.Path(path_type=Path), default=DATA, help="Where to write. [default: the package]"
+    "--folder", type=click.Path(path_type=Path), default=DATA_DIR, help="Where to write. [default: the package]"
 )
 @_only
 @_json
 def regenerate(folder: Path, names: list[str], json_file: Path | None) -> None:
-    """Make every instance anew from its seed, solve it, prove its interval and store it."""
+    """Regenerate every instance from its seed, solve it, prove its interval and store it."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def make(name: str) -> Instance:
@@ -155,16 +155,16 @@ def regenerate(folder: Path, names: list[str], json_file: Path | None) -> None:
 
 
 @command.command(name="drill")
-@click.option("--problems", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
+@click.option("--problems", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of problems.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap to claim.")
 @_json
 def drill_(problems: int, first_seed: int, tol: float, json_file: Path | None) -> None:
     """Solve hostile random problems and let the independent checker judge every claim.
 
-    Counted are wrong claims of optimality, unhandled exceptions, NumPy warnings, gaps that the checker does not
-    confirm, and wrong verdicts on corrupted W. Exit 0 only if all counts are zero. The generator of the problems
-    is stated in llr_cvx/drill.py; a problem can be made again with hostile_problem(seed).
+    Counts wrong claims of optimality, unhandled exceptions, NumPy warnings, gaps that the checker does not confirm,
+    and wrong verdicts on corrupted W; exits with status 0 only if all counts are zero. The problems are defined in
+    llr_cvx/instances/drill.py; hostile_problem(seed) recreates one.
     """
     report = Report()
     for report in drill(problems, tol=tol, first_seed=first_seed):

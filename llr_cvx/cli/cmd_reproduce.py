@@ -1,4 +1,4 @@
-"""``llr-cvx reproduce``: the paper's figures and tables, one command each."""
+"""`llr-cvx reproduce`: the paper's figures and tables, one target each."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import click
 
 from llr_cvx.archive import replacing
 
-#: Default number of trials: the paper's, few for the two slow targets, none where nothing is drawn.
-TRIALS = {"table1": 0, "figure1": 100, "table2": 100, "exact": 3, "protocol": 10, "summary": 0}
+#: Default number of trials: the paper's 100, fewer for the two slow targets, none where nothing is drawn.
+DEFAULT_TRIALS = {"table1": 0, "figure1": 100, "table2": 100, "exact": 3, "protocol": 10, "summary": 0}
 
-#: What `all` regenerates: the paper, without the study of what it leaves open.
-ALL = ("table1", "figure1", "table2")
+#: What `all` regenerates: the paper's own results.
+PAPER_TARGETS = ("table1", "figure1", "table2")
 
 
 @click.command(name="reproduce")
 @click.argument("target", type=click.Choice(["figure1", "table1", "table2", "exact", "protocol", "summary", "all"]))
-@click.option("--trials", type=click.IntRange(min=1), help="Trials a cell. [default: 100; exact 3, protocol 10]")
+@click.option("--trials", type=click.IntRange(min=1), help="Trials per cell. [default: 100; exact 3, protocol 10]")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("results"),
     show_default=True,
-    help="Folder for the results; finished trials are kept in its subfolder 'trials'.",
+    help="Folder for results; finished trials are stored in its subfolder 'trials'.",
 )
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1 is one for each core.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all draws.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Number of processes; -1 for one per core.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @click.option(
     "--backend",
     type=click.Choice(["loky", "dask"]),
@@ -50,7 +50,7 @@ def command(
     target: str, trials: int | None, out: Path, jobs: int, seed: int, backend: str, scheduler: str | None,
     json_file: Path | None,
 ) -> None:  # fmt: skip
-    """Regenerate the figures and tables of the paper, each with its protocol, beside the printed numbers.
+    """Regenerate the paper's figures and tables, each with its protocol and the printed numbers.
 
     \b
     figure1   AUC against d for all methods; weights, scores and convergence of LLR
@@ -58,15 +58,15 @@ def command(
     table2    mean AUC (sd) on the seven benchmark sets, t-tests, difference from the paper
     exact     LLR by IRLS against the exact conic model on a few trials of each set (minutes)
     protocol  which of the choices that the paper leaves open come closest to its table (minutes)
-    summary   what holds and what does not, from the files of the others
+    summary   what holds and what does not, from the results of the other targets
     all       figure1, table1 and table2
 
-    Each finished trial is stored at once: a run that was stopped, even by kill -9, goes on where it was when
-    the same command is given again. The numbers depend on the seed alone, not on the number of processes.
+    Each trial is stored as soon as it finishes: after an interruption, even by kill -9, the same command resumes
+    where it stopped. The numbers depend only on the seed, not on the number of processes.
 
     \b
     Examples:
-      llr-cvx reproduce table2 --trials 5            about a minute, to see that all works
+      llr-cvx reproduce table2 --trials 5            about a minute, to check that everything works
       llr-cvx reproduce all                          the paper's 100 trials
       llr-cvx reproduce table2 --backend dask --scheduler tcp://10.0.0.1:8786
     """
@@ -81,12 +81,12 @@ def command(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise click.ClickException(f"cannot make the folder {out}: {error.strerror}") from None
+        raise click.ClickException(f"cannot create the folder {out}: {error.strerror}") from None
     setting = Setting(out, seed=seed, workers=workers)
     summary: dict[str, Any] = {}
-    for name in ALL if target == "all" else (target,):
+    for name in PAPER_TARGETS if target == "all" else (target,):
         try:
-            summary[name] = TARGETS[name](replace(setting, trials=trials or TRIALS[name]))
+            summary[name] = TARGETS[name](replace(setting, trials=trials or DEFAULT_TRIALS[name]))
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             raise click.ClickException(str(error)) from error
         click.echo(_line(name, summary[name], out))
@@ -97,7 +97,7 @@ def command(
 
 
 def _without_nan(value: Any) -> Any:
-    """The mean of trials that all failed is no number, and JSON has a word for that.
+    """Replace NaN, the mean of trials that all failed, by null.
 
     >>> _without_nan({"rows": [{"mean": float("nan"), "n": 0}]})
     {'rows': [{'mean': None, 'n': 0}]}
@@ -110,7 +110,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def _line(name: str, result: dict[str, Any], out: Path) -> str:
-    """One line for each target: what was written and what to know about it."""
+    """One line per target: the files written and the main figures."""
     parts = [f"{name}: {', '.join(str(out / file) for file in result['files'])}"]
     if "largest_relative_gap" in result:
         parts.append(

@@ -1,4 +1,4 @@
-"""Weights in, JSON out; samples are read by `llr_cvx.detection.tables`. Every error names the file."""
+"""Read weights and write JSON; samples are read by `llr_cvx.detection.tables`. Every error names the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llr_cvx.detection.tables import read_matrix
 
 
 def read_weights(path: str | Path) -> FloatArray:
-    """Read a matrix W, one weight vector a row: .npy, .npz with an array called W, or .csv."""
+    """Read a matrix W, one weight vector per row, from .npy, .npz (array W) or .csv."""
     suffix = Path(path).suffix.lower()
     if suffix == ".csv":
         return read_matrix(path)
@@ -37,7 +37,7 @@ def read_weights(path: str | Path) -> FloatArray:
 
 
 def write_json(path: str | Path, data: Any) -> None:
-    """Write JSON, whole or not at all; arrays become lists, and numbers that are not finite become null."""
+    """Write JSON atomically; arrays become lists, and non-finite numbers become null."""
     text = json.dumps(_plain(data), indent=2, allow_nan=False) + "\n"
     with archive.replacing(path, "w", encoding="utf-8") as stream:
         stream.write(text)

@@ -1,4 +1,4 @@
-"""Option types and checks that subcommands share: what is out of range is refused before anything is read."""
+"""Option types and checks shared by subcommands; bad values are refused before any file is read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 
 from llr_cvx.detection.tables import Frame, row_name_columns
 
-#: What tables may be, for the help of --inliers.
+#: Table formats, for the help of --inliers.
 TABLES = "CSV (comma, semicolon, tab or bar) or Parquet"
 
 
 class Finite(click.FloatRange):
-    """A finite number in a range; what click alone lets through is nan and inf."""
+    """A finite number in a range; `click.FloatRange` alone accepts nan and inf."""
 
     name = "number"
 
@@ -33,7 +33,7 @@ POSITIVE, NOT_NEGATIVE = Finite(min=0, min_open=True), Finite(min=0)
 
 
 class Width(click.ParamType):  # type: ignore[type-arg]
-    """A positive number, or the word median."""
+    """A positive number or the word "median"."""
 
     name = "NUMBER|median"
 
@@ -48,7 +48,7 @@ class Width(click.ParamType):  # type: ignore[type-arg]
 
 
 def share(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
-    """A share in (0, 0.5]; percentages are a common slip."""
+    """Check a share in (0, 0.5]; percentages are a common mistake."""
     if value is None or 0 < value <= 0.5:
         return value
     hint = f"; for {value:g} % write {value / 100:g}" if 0.5 < value <= 50 else ""
@@ -56,17 +56,17 @@ def share(_ctx: click.Context, _param: click.Parameter, value: float | None) -> 
 
 
 def writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    """A file whose folder exists."""
+    """Check that the folder of an output file exists."""
     if value is not None and not Path(value).resolve().parent.is_dir():
         raise click.BadParameter(f"the folder of {value} does not exist")
     return value
 
 
 def row_name_notes(*frames: Frame) -> list[str]:
-    """A number that only counts the rows is a feature like any other to the model, and can hide the outliers."""
+    """Notes on columns that merely number the rows: used as features, they can hide the outliers."""
     names = dict.fromkeys(name for frame in frames for name in row_name_columns(frame))
     return [
-        f"column {name!r} looks like row names: --id {shlex.quote(name)} to use it so, "
+        f"column {name!r} looks like row names: --id {shlex.quote(name)} to use it as such, "
         f"--drop {shlex.quote(name)} to ignore it"
         for name in names
     ]

@@ -1,4 +1,4 @@
-"""The problem that the options of `llr-cvx verify` ask for: saved, from two tables, or synthetic."""
+"""The problem selected by the options of `llr-cvx verify`: saved, from two tables, or synthetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llr_cvx.problem import Problem
 
 
 def read_problem(options: dict[str, Any]) -> tuple[str, Problem]:
-    """The problem that the options ask for, and where it came from."""
+    """The selected problem, preceded by a description of its source."""
     lambdas = {k: options[k] for k in ("lambda1", "lambda2") if options[k] is not None}
     graph = {k: options[k] for k in ("n_neighbors", "sigma") if options[k] is not None}
     path, inliers, test = options["problem"], options["inliers"], options["test"]
@@ -43,7 +43,7 @@ def read_problem(options: dict[str, Any]) -> tuple[str, Problem]:
 
 
 def numbering(problem: Problem) -> str:
-    """What row numbers mean here, as one line."""
+    """One line that explains the row numbers."""
     n, N = int((problem.y > 0).sum()), problem.shape[0]
     if not (problem.y[:n] > 0).all():
         return f"rows: 0 to {N - 1}, as in the saved problem"

@@ -1,6 +1,6 @@
-"""Instances for solvers in other languages: .npz, CSV, JSON and CBF.
+"""Export instances for solvers in other languages: .npz, CSV, JSON and CBF.
 
-The conic benchmark format (CBF, read by MOSEK, JuMP's MathOptInterface, SCIP-SDP and others) gets Eq. (5) in this
+In the conic benchmark format (CBF, read by MOSEK, JuMP's MathOptInterface, SCIP-SDP and others) Eq. (5) takes this
 form, with W row by row as the first N d variables:
 
     minimise   sum_i t_i + lambda1 sum_e omega_e s_e + lambda2 sum_i q_i
@@ -59,40 +59,40 @@ def export_instance(instance: Instance, folder: str | Path) -> Path:
     return target
 
 
-GUIDE = """# Localized logistic regression: problems with a proven optimum
+README_TEMPLATE = """# Localized logistic regression: problems with a proven optimum
 
 Each folder holds one problem,
 
     minimise over W:  J(W) = sum_i log(1 + exp(-y_i w_i.x_i))
                              + lambda1 sum_e weight_e ||w_i - w_j||_2 + lambda2 sum_i ||w_i||_1^2,
 
-with an interval that its optimal value J* is proved to lie in, every rounding error counted, and the W and the dual
-point (alpha, U) that prove it. Nothing here needs Python to be read.
+with an interval proved to contain its optimal value J*, rounding errors included, and the W and the dual point
+(alpha, U) that prove it. No file needs Python to be read.
 
-| file | what it holds |
+| file | contents |
 |---|---|
 | `instance.json` | N samples, d features, the number of edges, lambda1, lambda2, and `lower` <= J* <= `upper` |
 | `samples.csv` | N rows: y (+1 known inlier, -1 test sample), then the features x0, x1, ... |
-| `edges.csv` | one undirected edge a row: i < j, counted from 0 in the order of `samples.csv`, and its weight |
+| `edges.csv` | one undirected edge per row: i < j, counted from 0 in the order of `samples.csv`, and its weight |
 | `W.csv` | the reference W, row i for sample i |
-| `alpha.csv`, `U.csv` | the dual point: alpha_i of each sample, U_e of each edge in the order of `edges.csv` |
+| `alpha.csv`, `U.csv` | the dual point: alpha_i for each sample, U_e for each edge in the order of `edges.csv` |
 | `problem.npz`, `certificate.npz`, `certificate.json` | the same arrays for NumPy and for the checker |
 | `problem.cbf` | the problem in the conic benchmark format; its first N d variables are W, row by row |
 
-Numbers are written in the shortest form that gives back the same doubles.
+Numbers are written in the shortest form that restores the same doubles.
 
 ## Recheck a proof
 
-`checker.py` needs NumPy and nothing else; it recomputes J and the dual value and believes no claim:
+`checker.py` needs only NumPy; it recomputes J and the dual value and trusts no claim:
 
     python checker.py {example}/problem.npz {example}/certificate.json --tol 1e-9
 
-It ends with status 0 if the proof holds. The formulas are at its top, to be rewritten in any language.
+It exits with status 0 if the proof holds. The formulas are at its top, for translation to any language.
 
 ## Judge a solver
 
 An objective below `lower` is wrong; one above `upper` is too large by at least the difference. For a verdict on a W
-of your own (`.npy`, `.npz` or `.csv`, one row a sample), with llr_cvx installed:
+of your own (`.npy`, `.npz` or `.csv`, one row per sample), with llr_cvx installed:
 
     llr-cvx verify {example}/problem.npz --W mine.csv
 
@@ -105,18 +105,18 @@ of your own (`.npy`, `.npz` or `.csv`, one row a sample), with llr_cvx installed
 
 
 def write_guide(folder: str | Path) -> None:
-    """Beside the exported instances of a folder: a README.md that explains them, and the checker."""
+    """Add to a folder of exported instances a README.md that explains them, and the checker."""
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*/instance.json"))]
     keys = ("name", "N", "d", "edges", "lambda1", "lambda2", "lower", "upper", "description")
     table = "\n".join("| " + " | ".join(str(one[key]) for key in keys) + " |" for one in facts)
     with archive.replacing(Path(folder) / "README.md", "w", encoding="utf-8") as stream:
-        stream.write(GUIDE.format(table=table, example=facts[0]["name"]))
+        stream.write(README_TEMPLATE.format(table=table, example=facts[0]["name"]))
     with archive.replacing(Path(folder) / "checker.py", "w", encoding="utf-8") as stream:
         stream.write(Path(checker.__file__).read_text(encoding="utf-8"))
 
 
 def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | NDArray[np.float64]) -> None:
-    """Numbers in the shortest form that gives back the same doubles."""
+    """Write numbers in the shortest form that restores the same doubles."""
     with archive.replacing(path, "w", encoding="utf-8") as stream:
         stream.write(",".join(header) + "\n")
         for row in rows:

@@ -1,4 +1,4 @@
-"""Seeded generators of the instance library, one entry a problem: what it is and what makes it hard."""
+"""Seeded generators of the instance library: one entry per problem, with what makes it hard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llr_cvx.problem import Problem
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one instance is made."""
+    """How to generate one instance."""
 
     make: Callable[[], Problem | Planted]
     description: str
@@ -66,7 +66,7 @@ def gaussian(
     spread: float = 0.0,
     n_inlier: int = 0,
 ) -> Problem:
-    """Standard normal samples, half of them inliers unless said; weights exp(spread * normal)."""
+    """Standard normal samples, half of them inliers by default; weights exp(spread * normal)."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((N, d))
     y = np.where(np.arange(N) < (n_inlier or N // 2), 1.0, -1.0)
@@ -75,7 +75,7 @@ def gaussian(
 
 
 def scaled_columns(seed: int) -> Problem:
-    """Columns whose scales run from 1e-4 to 1e4."""
+    """Columns with scales from 1e-4 to 1e4."""
     p = gaussian(seed, 40, 9, ring(40), 0.1, 1.0)
     return Problem(p.X * 10.0 ** np.arange(-4, 5), p.y, p.edges, p.weights, p.lambda1, p.lambda2)
 
@@ -89,7 +89,7 @@ def far_outlier(seed: int) -> Problem:
 
 
 def duplicates(seed: int, opposite: bool) -> Problem:
-    """Each row twice, joined by an edge: with opposite labels, or with the same."""
+    """Each row twice, joined by an edge, with opposite or equal labels."""
     half = 16
     x = np.random.default_rng(seed).standard_normal((half, 5))
     label = np.where(np.arange(half) % 2 == 0, 1.0, -1.0)
@@ -99,7 +99,7 @@ def duplicates(seed: int, opposite: bool) -> Problem:
 
 
 def identical_rows() -> Problem:
-    """All samples the same point; only their labels differ."""
+    """All samples at one point; only their labels differ."""
     y = np.repeat([1.0, -1.0], [7, 5])
     return Problem(np.tile([1.0, -2.0, 0.5], (12, 1)), y, complete(12), np.ones(66), 0.1, 0.5)
 
@@ -131,7 +131,7 @@ def islands(seed: int) -> Problem:
 def planted(
     seed: int, N: int, d: int, clusters: int, density: float, edges: IntArray, lambda1: float, lambda2: float
 ) -> Planted:
-    """Blocks of samples share one of `clusters` rows; a coordinate is nonzero with probability `density`."""
+    """Blocks of samples share one of `clusters` rows, whose entries are nonzero with probability `density`."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((clusters, d)) * (rng.random((clusters, d)) < density)
     W = centres[np.arange(N) * clusters // N]

@@ -17,18 +17,18 @@ from llr_cvx.proofs.ball_arithmetic import enclose
 from llr_cvx.proofs.certificate import Certificate, certificate
 from llr_cvx.solvers.irls import solve_irls
 
-#: Where the package keeps its instances.
-DATA = Path(__file__).parent / "data"
+#: Where the package stores its instances.
+DATA_DIR = Path(__file__).parent / "data"
 
-#: Largest relative width (upper - lower) / upper that an instance may have.
-WIDTH = 1e-9
+#: Largest relative width (upper - lower) / upper of an instance.
+MAX_RELATIVE_WIDTH = 1e-9
 
 _STORED = ("W", "alpha", "U", "lower", "upper")
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A problem with a proof of its optimal value.
+    """A problem with proven bounds on its optimal value.
 
     Attributes
     ----------
@@ -72,12 +72,12 @@ def list_instances() -> list[str]:
 
 
 def load_instance(name: str) -> Instance:
-    """Load one instance by its name.
+    """Load one instance by name.
 
     >>> load_instance("pair-apart").problem
     Problem(N=2, d=1, edges=1, lambda1=0.1, lambda2=0.3)
     """
-    return read_instance(name, DATA)
+    return read_instance(name, DATA_DIR)
 
 
 def read_instance(name: str, folder: str | Path) -> Instance:
@@ -101,19 +101,19 @@ def read_instance(name: str, folder: str | Path) -> Instance:
 
 
 def build_instance(name: str) -> Instance:
-    """Make the problem anew, solve it, and prove the interval; an interval wider than `WIDTH` is an error."""
+    """Generate the problem, solve it and prove its interval, which may be at most `MAX_RELATIVE_WIDTH` wide."""
     made = RECIPES[name].make()
     if isinstance(made, Planted):
         return _proved(name, *made)
     if not made.radii.any():
         W = solve_decoupled(made)
         return _proved(name, made, W, made.alpha(W), np.zeros((len(made.edges), made.shape[1])))
-    solution = solve_irls(made, tol=WIDTH / 10)
+    solution = solve_irls(made, tol=MAX_RELATIVE_WIDTH / 10)
     return _proved(name, made, solution.W, solution.certificate.alpha, solution.certificate.U)
 
 
 def recertify(instance: Instance) -> Instance:
-    """Prove the interval of a stored instance again; an error if the proof does not reach the stored bounds."""
+    """Prove the interval of a stored instance again; raise if the proof does not reach the stored bounds."""
     proved = _proved(instance.name, instance.problem, instance.W, instance.alpha, instance.U)
     if not instance.lower <= proved.lower <= proved.upper <= instance.upper:
         raise RuntimeError(
@@ -128,15 +128,15 @@ def _proved(name: str, problem: Problem, W: FloatArray, alpha: FloatArray, U: Fl
     instance = Instance(
         *(name, RECIPES[name].description, problem, W, proof.alpha, proof.U, proof.dual_low, proof.primal_high)
     )
-    if not instance.relative_width <= WIDTH:
+    if not instance.relative_width <= MAX_RELATIVE_WIDTH:
         raise RuntimeError(
-            f"{name}: the proven interval has relative width {instance.relative_width:.1e} > {WIDTH:g}"
+            f"{name}: the proven interval has relative width {instance.relative_width:.1e} > {MAX_RELATIVE_WIDTH:g}"
         )
     return instance
 
 
 def write_instance(instance: Instance, folder: str | Path) -> Path:
-    """Store one instance as one .npz in `folder`."""
+    """Store an instance as one .npz file in `folder`."""
     path = Path(folder) / f"{instance.name}.npz"
     arrays = {key: np.asarray(getattr(instance.problem, key)) for key in checker.PROBLEM}
     arrays |= {key: np.asarray(getattr(instance, key)) for key in _STORED}

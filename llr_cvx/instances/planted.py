@@ -6,7 +6,7 @@ where d_e = w_i - w_j is not zero, such that with b = B^T U
     v_i = -alpha_i y_i x_i + b_i,     v_ik = -M_i sign(w_ik) where w_ik != 0,     |v_ik| <= M_i elsewhere,
 
 with M_i = 2 lambda2 ||w_i||_1 and alpha_i = sigmoid(-s_i), s_i = y_i w_i.x_i. Given W, U and v, the samples are
-x_i = y_i (b_i - v_i) / alpha_i; multiplied by w_i that leaves one equation in one unknown for each sample,
+x_i = y_i (b_i - v_i) / alpha_i; the product with w_i leaves one equation in one unknown per sample,
 
     s_i sigmoid(-s_i) = c_i,     c_i = w_i.(b_i - v_i),
 
@@ -46,20 +46,20 @@ def plant(
     rng: np.random.Generator,
     slack: float = 0.8,
 ) -> Planted:
-    """Make samples for which W is optimal up to rounding.
+    """Generate samples for which W is optimal up to rounding.
 
     Parameters
     ----------
     W : array of shape (N, d)
-        The optimum; equal rows along an edge are fused, zeros are features not selected.
+        The optimum; equal rows along an edge are fused, zeros are unselected features.
     edges, weights : arrays of shapes (E, 2) and (E,)
     lambda1, lambda2 : float
-        Scaled by a common factor where that is needed to make the equations solvable, and once more so that
-        the samples have mean square 1.
+        Scaled by a common factor if needed to make the equations solvable, and again so that the samples have
+        mean square 1.
     rng : numpy Generator
-        Draws the labels, the free parts of U on fused edges and of v on unselected features.
+        Draws the labels and the free parts of U (on fused edges) and v (on unselected features).
     slack : float in [0, 1)
-        How far the free parts may go towards their bounds; 1 would make the optimum degenerate.
+        How close the free parts may come to their bounds; 1 would make the optimum degenerate.
 
     Examples
     --------

@@ -187,7 +187,7 @@ def test_missing_columns_text_and_empty_files_are_refused(files):
 
 
 def test_a_failing_last_file_leaves_the_first_alone(files, monkeypatch):
-    """The page cannot be made: the scores, written first, do not take their place either."""
+    """If the page fails, the scores, written first, are not moved into place either."""
     (files / "scores.csv").write_text("old")
 
     def fail(run):
@@ -246,7 +246,7 @@ def test_a_number_that_names_the_rows_is_noted(files):
     write(files / "g.csv", np.column_stack([np.arange(50), inlier[:, :2]]), ["no", "a", "b"])
     write(files / "t.csv", np.column_stack([np.arange(50, 74), test[:, :2]]), ["no", "a", "b"])
     done = detect(files, "--json", str(files / "j.json"), inliers="g.csv", test="t.csv")
-    note = "column 'no' looks like row names: --id no to use it so, --drop no to ignore it"
+    note = "column 'no' looks like row names: --id no to use it as such, --drop no to ignore it"
     assert done.stderr.count(note) == 1
     assert json.loads((files / "j.json").read_text())["notes"] == [note]
     for option in ("--id", "--drop"):

@@ -1,4 +1,4 @@
-"""Reading weights names the file and what is wrong with it; writing is whole or not at all."""
+"""Reading weights names the file and the fault; writing is all or nothing."""
 
 from __future__ import annotations
 

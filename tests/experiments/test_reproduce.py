@@ -1,4 +1,4 @@
-"""The command: what it writes, what it says, and that it goes on where it was."""
+"""The command: what it writes and prints, and that it resumes where it stopped."""
 
 import csv
 import json
@@ -275,7 +275,7 @@ def test_usage_errors(tmp_path):
     blocked.write_text("")
     result = invoke("table1", "--out", blocked / "sub")
     assert result.exit_code == 1
-    assert "cannot make the folder" in result.output
+    assert "cannot create the folder" in result.output
 
 
 def test_missing_data_are_reported_and_nothing_is_written(tmp_path, monkeypatch):

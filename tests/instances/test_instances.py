@@ -1,4 +1,4 @@
-"""The instance library: every stored interval is proved again, and what is exported is the same problem."""
+"""The instance library: every stored interval is proved again, and exports are the same problems."""
 
 import csv
 import json
@@ -18,7 +18,14 @@ from llr_cvx.cli import main
 from llr_cvx.instances import list_instances, load_instance
 from llr_cvx.instances.export import export_instance
 from llr_cvx.instances.generators import RECIPES, chain, complete, ring
-from llr_cvx.instances.library import DATA, WIDTH, build_instance, read_instance, recertify, write_instance
+from llr_cvx.instances.library import (
+    DATA_DIR,
+    MAX_RELATIVE_WIDTH,
+    build_instance,
+    read_instance,
+    recertify,
+    write_instance,
+)
 from llr_cvx.instances.planted import Planted, plant
 from llr_cvx.oracles import solve_decoupled
 
@@ -26,7 +33,7 @@ NAMES = list_instances()
 
 
 def fused(instance):
-    """For each edge: whether the reference rows are equal."""
+    """Whether the reference rows are equal, for each edge."""
     return ~(instance.problem.incidence @ instance.W).any(axis=1)
 
 
@@ -34,8 +41,8 @@ def fused(instance):
 def test_interval_is_proved_again(name):
     instance = load_instance(name)
     proved = recertify(instance)
-    assert proved.relative_width <= instance.relative_width <= WIDTH == 1e-9
-    # The generator still makes the stored problem (libraries may differ in the last digits).
+    assert proved.relative_width <= instance.relative_width <= MAX_RELATIVE_WIDTH == 1e-9
+    # The generator still produces the stored problem (libraries may differ in the last digits).
     made = RECIPES[name].make()
     problem = made.problem if isinstance(made, Planted) else made
     np.testing.assert_allclose(problem.X, instance.problem.X, rtol=1e-9, atol=1e-12)
@@ -167,7 +174,7 @@ def test_build_write_read(tmp_path):
 
 
 def test_the_stored_files_are_small():
-    assert sum(path.stat().st_size for path in DATA.glob("*.npz")) < 4e6
+    assert sum(path.stat().st_size for path in DATA_DIR.glob("*.npz")) < 4e6
 
 
 def read_cbf(path):
@@ -188,7 +195,7 @@ def read_cbf(path):
 
 
 def solve_cbf(path):
-    """Pose the CBF file to CVXPY as it stands; return the optimal value and x."""
+    """Solve the CBF file, as it stands, with CVXPY; return the optimal value and x."""
     blocks = read_cbf(path)
     assert (blocks["VER"], blocks["OBJSENSE"]) == ("3", "MIN")
     (n, _), variables = blocks["VAR"]
@@ -274,7 +281,7 @@ def test_command_export(tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "checker.py", "pair-apart", "zeros"]
     assert call("export", out, "--only", "islands").exit_code == 0
     guide = (out / "README.md").read_text()
-    for name in ("islands", "pair-apart", "zeros"):  # the folder as it is, not only what was added last
+    for name in ("islands", "pair-apart", "zeros"):  # everything in the folder, not only what was added last
         instance = load_instance(name)
         assert f"| {name} |" in guide
         assert f"| {instance.lower} | {instance.upper} |" in guide
