@@ -1,5 +1,5 @@
 """The paper's experiments: methods, data, protocol, runner, tables and figures.
 
-One way through: `protocol` says what is fixed, `benchmarks` reads the data, `trials` turns one seed into one
-record, `runner` does that for all of them and stores each at once, `tables` and `figures` print what was stored.
+`protocol` fixes the choices, `benchmarks` reads the data, `trials` turns a seed into a record, `runner` runs all
+trials and stores each as it finishes, `tables` and `figures` present what was stored.
 """

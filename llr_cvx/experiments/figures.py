@@ -1,4 +1,4 @@
-"""Fig. 1 of the paper: AUC against d, the learned weights, the scores and the convergence."""
+"""Fig. 1 of the paper: AUC against d, the learned weights, the scores and convergence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool], algor
         LLR on one draw, with its trace.
     is_outlier : booleans over the test rows of that draw
     algorithm1 : array
-        J at W(0), W(1), ... of the paper's own iteration on that draw.
+        J at the iterates W(0), W(1), ... of Algorithm 1 on that draw.
     """
     figure = Figure(figsize=(12.0, 8.6), layout="constrained")
     panels = figure.subplots(2, 2)
@@ -66,7 +66,7 @@ def draw_auc(ax: Axes, auc: Auc) -> None:
 
 
 def draw_weights(ax: Axes, solution: Solution) -> None:
-    """(b) The learned W, one column a sample; the outliers are the last ten."""
+    """(b) The learned W, one column per sample; the last ten are outliers."""
     W = solution.W.T
     limit = float(np.abs(W).max()) or 1.0
     image = ax.imshow(
@@ -79,7 +79,7 @@ def draw_weights(ax: Axes, solution: Solution) -> None:
 
 
 def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-    """(c) The outlier score r of Eq. (4) for each pooled sample; low is an outlier."""
+    """(c) The outlier score r of Eq. (4) for each pooled sample; low means outlier."""
     p = solution.problem
     sample = np.arange(1, p.shape[0] + 1)
     r = np.exp(solution.log_ratio)
@@ -95,7 +95,7 @@ def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dty
 
 
 def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> None:
-    """(d) J at each iteration of Algorithm 1 as printed, and of the solver used here with its proven bound."""
+    """(d) J at each iteration of Algorithm 1 as printed, and of the solver used here, with its proven bound."""
     trace = solution.trace
     if trace is None:
         raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
@@ -103,7 +103,7 @@ def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> No
     ax.plot(np.arange(len(algorithm1)), algorithm1, color="#0072B2", marker="^", ms=3, label="J(W), Algorithm 1")
     ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W), primal-dual IRLS")
     ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="its proven lower bound of J*")
-    gap = max(solution.certificate.relative_gap, 1e-16)  # rounding can put it at or below 0
+    gap = max(solution.certificate.relative_gap, 1e-16)  # rounding can make it zero or negative
     ax.set(xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e}")
     low, high = float(solution.certificate.dual), float(max(*trace.objective, *algorithm1))
     margin = 0.1 * (high - low) or 1.0
@@ -117,7 +117,7 @@ def _setting(p: Problem) -> str:
 
 
 def save(figure: Figure, path: str | Path) -> list[Path]:
-    """Write <path>.png and <path>.svg, each replaced whole; the SVG has no date in it."""
+    """Write <path>.png and <path>.svg atomically; the SVG contains no date."""
     import matplotlib
 
     written = []

@@ -1,4 +1,4 @@
-"""What the stored results say about the paper, in sentences whose every number is computed from them."""
+"""What the stored results say about the paper, in sentences whose numbers are all computed from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 
 
 def findings(results: Results) -> list[Finding]:
-    """What of the paper holds here and what does not."""
+    """Which of the paper's results hold here and which do not."""
     about: dict[str, Callable[[Results], str]] = {
         "Protocol": _protocol,
         "What the printed table decides": _decided,
@@ -63,7 +63,7 @@ def page(results: Results) -> str:
             "## About the methods",
             f"LoKDR is not run: {METHODS['lokdr'].why_not}. Every convex method is checked against its statement "
             "in CVXPY. Where a library differs from it, by how much and why is at the head of "
-            "`llr_cvx/experiments/twins.py` and shown by `tests/test_twins.py`.",
+            "`llr_cvx/experiments/twins.py` and shown by `tests/experiments/test_twins.py`.",
         ]
     )
 
@@ -128,7 +128,7 @@ def _nearest(study: Sequence[Row], name: str, value: Any) -> float:
 
 
 def _run_with(results: Results) -> str:
-    """Table 2 is compared under its own protocol; that it is the default is said only if it is so."""
+    """The protocol of Table 2, called the default only if it is."""
     default = Protocol()
     other = [name for name in FACTORS if getattr(results.made_with, name) != getattr(default, name)]
     if not other:
@@ -234,7 +234,7 @@ def _trials(rows: Sequence[Row]) -> int:
 
 
 def _listed(items: Sequence[str], last: str = "and") -> str:
-    """Words with commas; "none" for no words.
+    """A comma-separated list in words; "none" if it is empty.
 
     >>> _listed(["a", "b", "c"]), _listed([])
     ('a, b and c', 'none')

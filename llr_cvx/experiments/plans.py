@@ -16,7 +16,7 @@ from llr_cvx.experiments.trials import Run, Task, synthetic_source
 DIMENSIONS = tuple(range(10, 101, 10))
 
 #: The choices that the paper leaves open, and the values that the protocol study tries. Vehicle's "class 1" is its
-#: first class in the alphabet or in the data's own description; 20 neighbours are scikit-learn's default for LOF.
+#: first class alphabetically or in the data's own description; 20 neighbours is scikit-learn's default for LOF.
 FACTORS: dict[str, tuple[Any, ...]] = {
     "scaling": tuple(SCALINGS),
     "inliers": tuple(ROLES),
@@ -30,19 +30,19 @@ FACTORS: dict[str, tuple[Any, ...]] = {
 
 
 def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
-    """All methods on all sets; trial by trial, so that an early stop leaves all sets equally far."""
+    """All methods on all sets, trial by trial, so that an early stop leaves all sets equally complete."""
     runs = tuple(Run(key, key, protocol) for key in RUNNABLE)
     return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
 
 
 def exact(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
-    """The first draws of Table 2 again: LLR by IRLS beside LLR by the conic solver."""
+    """The first draws of Table 2 again: LLR by IRLS and by the conic solver."""
     runs = tuple(Run(key, key, protocol) for key in ("llr", "llr_exact"))
     return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
 
 
 def synthetic_protocol(protocol: Protocol) -> Protocol:
-    """The protocol of Fig. 1: the synthetic features have one scale already and mean 0."""
+    """The protocol of Fig. 1: the synthetic features already have mean 0 and a common scale."""
     return replace(protocol, scaling="none", intercept=False)
 
 
@@ -63,18 +63,18 @@ def protocol_grid(base: Protocol) -> list[Protocol]:
 
 
 def _variants(base: Protocol, *factors: str) -> list[Protocol]:
-    """`base` with every combination of values of the named choices."""
+    """`base` with every combination of the named choices."""
     values = product(*(FACTORS[name] for name in factors))
     return [replace(base, **dict(zip(factors, combination, strict=True))) for combination in values]
 
 
 def study_base(protocol: Protocol) -> Protocol:
-    """The first protocol of the grid: what the study stores must not depend on which protocol is the default."""
+    """The first protocol of the grid, so that stored trials do not depend on which protocol is the default."""
     return protocol_grid(protocol)[0]
 
 
 def protocol_study(trials: int, seed: int, base: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
-    """Each distinct cell of the grid once: a draw does not depend on K, and OSVM not on the graph's width."""
+    """Each distinct cell of the grid once: a draw does not depend on K, nor OSVM on the graph's width."""
     runs = tuple(
         Run(study_label(method, protocol), method, protocol)
         for method, factors in _DEPENDS.items()

@@ -1,4 +1,4 @@
-"""What the paper prints, copied by hand from its Tables 1 and 2 so that every result can stand beside it.
+"""The paper's Tables 1 and 2, copied by hand for comparison with every result.
 
 Source: M. Yamada, S. Liu and S. Kaski, "Interpreting Outliers: Localized Logistic Regression for Density Ratio
 Estimation", Table 1 ("Comparison of outlier detection algorithms") and Table 2 ("Experimental results of outlier
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Printed(NamedTuple):
-    """Mean AUC, its standard deviation over trials, and whether the paper sets it in bold."""
+    """Mean AUC, its standard deviation over trials, and whether the paper prints it in bold."""
 
     mean: float
     sd: float
@@ -48,7 +48,7 @@ TABLE2 = {name: _row(text) for name, text in _ROWS.items()}
 #: counts as 1 - 0.415 = 0.585.
 DOUBTFUL = ("Flare solar", "lof")
 
-#: TABLE1[property][method], the words of the paper.
+#: TABLE1[property][method], in the paper's words.
 TABLE1 = {
     "Outlier detection model": dict(zip(PRINTED_METHODS, ["Unsupervised"] * 2 + ["Inlier-based"] * 4, strict=True)),
     "Linear/Nonlinear": {key: "Linear" if key == "l1lr" else "Nonlinear" for key in PRINTED_METHODS},

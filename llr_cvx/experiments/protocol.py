@@ -1,4 +1,4 @@
-"""What the paper leaves open, in one frozen record that makes the numbers and is printed beside them."""
+"""The choices that the paper leaves open, in one frozen record that is printed beside the numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ L1_RULES = {
     "fixed": "lambda of l1-LR = 0.1 lambda_max, where lambda_max is the smallest that gives w = 0",
 }
 
-#: The choices that are words, and what each word means.
+#: The choices given by keywords, and the meaning of each.
 WORDS = {"scaling": SCALINGS, "inliers": ROLES, "sigma": WIDTHS, "l1_lambda": L1_RULES}
 
 
@@ -41,26 +41,26 @@ WORDS = {"scaling": SCALINGS, "inliers": ROLES, "sigma": WIDTHS, "l1_lambda": L1
 class Protocol:
     """Every choice that turns a data set into a number.
 
-    The defaults are the protocol that comes closest to the paper's printed table over all its sets and methods: the
-    first row of ``results/protocol.csv``, which ``llr-cvx reproduce protocol`` writes.
+    The defaults come closest to the paper's printed table over all its sets and methods: they are the first row of
+    ``results/protocol.csv``, written by ``llr-cvx reproduce protocol``.
 
     Parameters
     ----------
     scaling : {"none", "minmax", "symmetric", "standard"}
     inliers : {"negative", "positive", "majority"}
-        Which class of a two-class set plays the inliers.
+        Which class of a two-class set is used as inliers.
     vehicle_outlier : str
-        The class of Vehicle that is "class 1", the outliers; Glass has numbered classes and needs no choice.
+        The class of Vehicle that is "class 1", the outliers; Glass has numbered classes.
     n_neighbors : int
         K of the similarity graph.
     sigma : {"median", "pairwise"}
         Width of the similarity graph.
     intercept : bool
-        For LLR a constant feature, penalised like every other; for l1-LR an unpenalised constant.
+        For LLR a constant feature, penalised like any other; for l1-LR an unpenalised constant.
     lof_neighbors : int
         K of LOF.
     l1_lambda : {"cv", "fixed"}
-        How l1-LR gets its lambda.
+        How lambda of l1-LR is chosen.
     lambda1, lambda2 : float
         The paper's 0.1 and 1.
     tol : float
@@ -102,7 +102,7 @@ class Protocol:
         return asdict(self)
 
     def in_words(self) -> dict[str, Any]:
-        """All choices by name, each word with what it means.
+        """All choices by name, each keyword with its meaning.
 
         >>> Protocol(sigma="median").in_words()["sigma"]
         'median: median of the positive K-nearest-neighbour distances'
@@ -117,7 +117,7 @@ class Protocol:
         return fingerprint(self.as_dict())
 
     def scale(self, X_inlier: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both samples on the common scale of their pooled rows; constant features become 0."""
+        """Both samples, scaled by their pooled rows; constant features become 0."""
         if self.scaling == "none":
             return X_inlier, X_test
         pooled = np.vstack([X_inlier, X_test])

@@ -1,4 +1,4 @@
-"""The files of a folder of results, read back as rows."""
+"""Read a folder of results back as rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILES = ("table2", "table2_trials", "figure1", "figure1_trials", "exact", "prot
 
 @dataclass(frozen=True)
 class Results:
-    """The stored files as rows, the protocol of Table 2, and the seconds by the clock of the two full runs."""
+    """The stored files as rows, the protocol of Table 2, and the wall-clock seconds of the two full runs."""
 
     table2: Sequence[Row]
     table2_trials: Sequence[Row]
@@ -34,14 +34,14 @@ class Results:
 
 
 def read(folder: str | Path) -> Results:
-    """The results in a folder; an error names the file that is missing and the command that makes it."""
+    """The results in a folder; an error names the missing file and the command that makes it."""
     folder = Path(folder)
     rows = {}
     for name in _FILES:
         path = folder / f"{name}.csv"
         if not path.exists():
             raise FileNotFoundError(
-                f"{path} is not there: run `llr-cvx reproduce {name.removesuffix('_trials')} --out {folder}` first"
+                f"{path} does not exist: run `llr-cvx reproduce {name.removesuffix('_trials')} --out {folder}`"
             )
         rows[name] = tables.read_csv(path)
     made_with = Protocol(
@@ -56,23 +56,23 @@ def read(folder: str | Path) -> Results:
 def _find(report: Path, pattern: str) -> str:
     found = re.search(pattern, report.read_text(encoding="utf-8"))
     if not found:
-        raise ValueError(f"{report} has nothing like {pattern!r}: run `llr-cvx reproduce {report.stem}` again")
+        raise ValueError(f"{report} has no match for {pattern!r}: run `llr-cvx reproduce {report.stem}` again")
     return found.group(1)
 
 
 def protocol_of(row: Row) -> Protocol:
-    """The protocol that a row of the study is about."""
+    """The protocol of a row of the study."""
     return Protocol(**{name: row[name] for name in FACTORS})
 
 
 def tied(study: Sequence[Row]) -> list[Row]:
-    """The rows that are further from the paper than the first by at most two standard errors."""
+    """The rows that are at most two standard errors further from the paper than the first."""
     nearest = study[0]["distance"]
     return [row for row in study if row["distance"] - nearest <= 2.0 * row["excess_standard_error"]]
 
 
 def differences(table2: Sequence[Row]) -> dict[tuple[str, str], float]:
-    """(mean here - printed mean) / printed standard deviation for each set and printed method."""
+    """(mean here - printed mean) / printed standard deviation, for each set and printed method."""
     return {
         (row["set"], row["method"]): float(row["difference_in_paper_sd"])
         for row in table2

@@ -1,4 +1,4 @@
-"""Trials over all cores or a Dask cluster, each stored as soon as it is finished."""
+"""Run trials on all cores or a Dask cluster, storing each as soon as it finishes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Workers:
     Attributes
     ----------
     jobs : int
-        Processes on this machine; -1 is one for each core. On Dask the cluster decides.
+        Processes on this machine; -1 for one per core. With Dask, the cluster decides.
     backend : {"loky", "dask"}
     scheduler : str or None
         Address of the Dask scheduler, for example "tcp://10.0.0.1:8786".
@@ -37,7 +37,7 @@ class Workers:
         if self.backend not in ("loky", "dask"):
             raise ValueError(f"backend must be 'loky' or 'dask', got {self.backend!r}")
         if (self.backend == "dask") != (self.scheduler is not None):
-            raise ValueError("backend 'dask' and the address of a scheduler go together: give both or neither")
+            raise ValueError("backend 'dask' and a scheduler address go together: give both or neither")
         if self.jobs == 0 or self.jobs < -1:
             raise ValueError(f"jobs must be a number of processes or -1 for all cores, got {self.jobs}")
 
@@ -45,9 +45,9 @@ class Workers:
 def run_all(
     tasks: Sequence[Task], store: TrialStore, workers: Workers | None = None, stream: IO[str] | None = None
 ) -> dict[tuple[str, int], Record]:
-    """Run the tasks that are not yet stored; return the records of all tasks, in the order of the tasks.
+    """Run the tasks that are not yet stored; return the records of all tasks, in task order.
 
-    A run that is killed at any moment and started again repeats no finished trial.
+    A run that is killed at any moment and restarted repeats no finished trial.
     """
     records = store.read()
     todo = [task for task in tasks if task.key not in records]
@@ -66,8 +66,8 @@ def run_all(
 
 @contextmanager
 def _parallel(workers: Workers) -> Iterator[Parallel]:
-    """A pool that hands back each trial the moment it is done."""
-    # batch_size=1: a batch would be handed back, and stored, only when its last trial is done.
+    """A pool that returns each trial as soon as it finishes."""
+    # batch_size=1: a larger batch is returned, and stored, only when its last trial has finished.
     options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     if workers.backend == "loky":
         yield Parallel(n_jobs=workers.jobs, **options)
@@ -75,13 +75,15 @@ def _parallel(workers: Workers) -> Iterator[Parallel]:
     try:
         from distributed import Client
     except ImportError:
-        raise ImportError(f"backend 'dask' needs the package distributed: {pip_install('distributed')}") from None
+        raise ImportError(
+            f"backend 'dask' requires the package distributed: {pip_install('distributed')}"
+        ) from None
     with Client(workers.scheduler, set_as_default=False) as client, parallel_config("dask", client=client):
         yield Parallel(n_jobs=-1, **options)
 
 
 class Progress:
-    """Counts finished trials on stderr: one line rewritten on a terminal, one line each tenth elsewhere."""
+    """Report finished trials on stderr: one updating line on a terminal, otherwise one line per tenth."""
 
     def __init__(self, label: str, total: int, done: int, stream: IO[str] | None = None) -> None:
         self.label, self.total, self.done = label, total, done
@@ -93,7 +95,7 @@ class Progress:
             self._show(end="" if self.terminal else "\n")
 
     def advance(self) -> None:
-        """One more trial is stored."""
+        """Count one more stored trial."""
         self.done, self.fresh = self.done + 1, self.fresh + 1
         if self.terminal:
             self._show(end="")

@@ -1,4 +1,4 @@
-"""What the targets share: the setting of a run, stored trials, and the sections that every report has."""
+"""Shared by all targets: the settings of a run, stored trials, and the common sections of reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Setting:
     Attributes
     ----------
     out : Path
-        Folder of the results; the trials are stored in its subfolder `trials`.
+        Folder for results; trials are stored in its subfolder `trials`.
     trials, seed : int
     protocol : Protocol
     workers : Workers
@@ -44,7 +44,7 @@ class Setting:
 
 
 def versions() -> dict[str, str]:
-    """The versions on which numbers may depend."""
+    """The package versions on which the numbers may depend."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -55,7 +55,7 @@ def versions() -> dict[str, str]:
 
 
 def run_stored(setting: Setting, name: str, tasks: Sequence[Task]) -> tuple[list[Record], float]:
-    """The records of the tasks, stored under a name that changes with whatever they depend on, and the clock."""
+    """The tasks' records, stored in a file named by a hash of all they depend on, and the wall-clock seconds."""
     runs = [[run.label, run.method, run.protocol.as_dict()] for run in tasks[0].runs]
     header = {"experiment": name, "seed": setting.seed, "protocol": setting.protocol.as_dict(), "runs": runs}
     header["versions"] = versions()
@@ -71,7 +71,7 @@ def environment(setting: Setting) -> dict[str, Any]:
 
 
 def protocol_section(setting: Setting, sets: Sequence[str] = ()) -> str:
-    """Every choice, every version and, for benchmark sets, who plays what."""
+    """Every choice and version and, for benchmark sets, the roles of the classes."""
     protocol = setting.protocol
     parts = ["## Protocol", tables.protocol_list(protocol.in_words(), environment(setting))]
     if sets:
@@ -89,7 +89,7 @@ def protocol_section(setting: Setting, sets: Sequence[str] = ()) -> str:
 
 
 def closing(records: list[Record], clock: float) -> str:
-    """What every report ends with: the proofs, the failures and the time."""
+    """The end of every report: proofs, failures and time."""
     gap, n = statistics.worst_gap(records)
     return "\n\n".join(
         [
@@ -103,7 +103,7 @@ def closing(records: list[Record], clock: float) -> str:
 
 
 def summary(records: list[Record], clock: float) -> dict[str, Any]:
-    """The same for programs."""
+    """The content of `closing` as plain values."""
     seconds = statistics.core_seconds(records)
     gap, n = statistics.worst_gap(records)
     return {

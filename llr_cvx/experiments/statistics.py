@@ -1,4 +1,4 @@
-"""From stored trials to means, deviations and tests."""
+"""Means, standard deviations and tests of stored trials."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy import stats
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.store import Record
 
-#: Level of the t-test behind the bold figures.
-LEVEL = 0.05
+#: Level of the t-test that decides what is bold.
+SIGNIFICANCE_LEVEL = 0.05
 
 
 class Summary(NamedTuple):
@@ -33,14 +33,14 @@ class Failure(NamedTuple):
 
 
 def table(records: Iterable[Record], cell: str) -> dict[str, FloatArray]:
-    """AUC of each label over the trials of a cell, in the order of the trials; nan where a method failed."""
+    """AUC of each label over the trials of a cell, in trial order; nan where a method failed."""
     rows = sorted((r for r in records if r["cell"] == cell), key=lambda r: int(r["trial"]))
     labels = list(rows[0]["results"]) if rows else []
     return {x: np.array([row["results"][x].get("auc", np.nan) for row in rows], dtype=float) for x in labels}
 
 
 def summarize(aucs: FloatArray) -> Summary:
-    """Mean and sample standard deviation; nan without a trial, sd 0 for a single one.
+    """Mean and sample standard deviation; nan without trials, sd 0 for a single trial.
 
     >>> summarize(np.array([0.5, 0.7, np.nan]))
     Summary(mean=0.6, sd=0.1414..., n=2)
@@ -52,10 +52,10 @@ def summarize(aucs: FloatArray) -> Summary:
     return Summary(float(found.mean()), sd, int(found.size))
 
 
-def comparable(aucs: Mapping[str, FloatArray], level: float = LEVEL) -> set[str]:
-    """The label with the highest mean, and all that a paired t-test at `level` does not tell from it.
+def comparable(aucs: Mapping[str, FloatArray], level: float = SIGNIFICANCE_LEVEL) -> set[str]:
+    """The label with the highest mean, and all that a paired t-test at `level` cannot distinguish from it.
 
-    Paired, because all methods see the same draws.
+    The test is paired because all methods see the same draws.
     """
     means = {label: summarize(values).mean for label, values in aucs.items()}
     known = {label: mean for label, mean in means.items() if np.isfinite(mean)}
@@ -75,7 +75,7 @@ def _differs(a: FloatArray, b: FloatArray, level: float) -> bool:
 
 
 def failures(records: Iterable[Record]) -> list[Failure]:
-    """Everything that went wrong, trial by trial."""
+    """All failures, trial by trial."""
     return [
         Failure(record["cell"], record["trial"], label, result["failed"])
         for record in records
@@ -85,7 +85,7 @@ def failures(records: Iterable[Record]) -> list[Failure]:
 
 
 def worst_gap(records: Iterable[Record], label: str = "llr") -> tuple[float, int]:
-    """The largest proven relative gap of LLR and the number of trials it is the largest of."""
+    """The largest proven relative gap of LLR, and the number of trials considered."""
     gaps = [r["results"][label]["gap"] for r in records if "gap" in r["results"].get(label, {})]
     return (max(gaps), len(gaps)) if gaps else (float("nan"), 0)
 
@@ -100,7 +100,7 @@ def core_seconds(records: Sequence[Record]) -> dict[str, float]:
 
 
 def flat(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row for each trial and method: what the trial files hold."""
+    """One row per trial and method, as in the trial files."""
     return [
         {
             "cell": record["cell"],

@@ -1,4 +1,4 @@
-"""Finished trials on disk: one JSON line each, appended and synced at once, so that nothing is ever done twice."""
+"""Finished trials on disk, one JSON line each, appended and synced at once, so that no trial is repeated."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where two runs into one file are then not noticed
+except ImportError:  # not on Windows, where two runs writing to one file go unnoticed
     fcntl = None  # type: ignore[assignment]
 
 Record = dict[str, Any]
 
 
 class TrialStore:
-    """An append-only file of records; its first line says what they are records of.
+    """An append-only file of records, whose first line describes them.
 
     Parameters
     ----------
     path : path
-        Made with its folder if it does not exist.
+        Created with its folder if it does not exist.
     header : dict
-        What the records depend on. A file with another header is refused.
+        What the records depend on; a file with a different header is refused.
     """
 
     def __init__(self, path: str | Path, header: Record) -> None:
@@ -38,7 +38,7 @@ class TrialStore:
         return {(row["cell"], row["trial"]): row for row in self._rows() if "cell" in row}
 
     def sessions(self) -> dict[int, float]:
-        """Seconds by the clock of each session that wrote to this file, up to its last trial, killed ones too."""
+        """Wall-clock seconds up to the last trial of each session that wrote to this file, killed ones included."""
         last: dict[int, float] = {}
         for row in self._rows():
             if "elapsed" in row:
@@ -46,10 +46,10 @@ class TrialStore:
         return last
 
     def _rows(self) -> list[Record]:
-        """All lines but the header. A last line cut short by a crash is left out."""
+        """All lines except the header and a last line truncated by a crash."""
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")[:-1]  # what follows the last newline was cut short
+        lines = self.path.read_bytes().split(b"\n")[:-1]  # anything after the last newline is truncated
         if not lines:
             return []
         rows = [self._parse(line, number) for number, line in enumerate(lines, start=1)]
@@ -68,7 +68,7 @@ class TrialStore:
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
-        """Open for appending, alone; first cuts off a line that a crash left unfinished."""
+        """Open exclusively for appending, after removing a line that a crash left unfinished."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             _lock(descriptor, self.path)
@@ -90,7 +90,7 @@ class Writer:
         self._descriptor = descriptor
 
     def append(self, record: Record) -> None:
-        """One line, on the disk when this returns."""
+        """Append one line; it is on disk when this returns."""
         line = memoryview(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         while line:
             line = line[os.write(self._descriptor, line) :]

@@ -1,4 +1,4 @@
-"""Which single protocol comes closest to the printed values of all methods over all sets."""
+"""Find the protocol closest to the printed values of all methods on all sets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.statistics import table
 from llr_cvx.experiments.store import Record
 
-#: Resamples of the trials behind the standard errors, and their seed.
-RESAMPLES, SEED = 200, 0
+#: Number and seed of the bootstrap resamples behind the standard errors.
+BOOTSTRAP_RESAMPLES, BOOTSTRAP_SEED = 200, 0
 
 
 class Fit(NamedTuple):
@@ -28,7 +28,7 @@ class Fit(NamedTuple):
     distance : float
         Root mean square, over sets and methods, of (mean here - printed mean) / printed sd.
     excess_error : float
-        Standard error, from resampled trials, of its distance minus that of the closest protocol.
+        Bootstrap standard error of its distance minus that of the closest protocol.
     distance_without : float
         The distance without the printed value that the paper itself contradicts (`printed.DOUBTFUL`).
     mean_difference : float
@@ -46,7 +46,7 @@ class Fit(NamedTuple):
 
 
 def rank(records: Iterable[Record], base: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Fit]:
-    """All protocols of the grid, the closest first."""
+    """All protocols of the grid, closest first."""
     grid = protocol_grid(base)
     aucs = _aucs(list(records), grid, sets)
     printed = np.array([[TABLE2[s][m].mean for m in PRINTED_METHODS] for s in sets])
@@ -83,27 +83,27 @@ def _aucs(rows: list[Record], grid: Sequence[Protocol], sets: Sequence[str]) -> 
 
 
 def _means(aucs: FloatArray) -> FloatArray:
-    """Mean over the trials that gave an AUC; infinity, so that its protocol comes last, where none did."""
+    """Mean over the trials that gave an AUC; infinity if none did, so that the protocol comes last."""
     n = np.isfinite(aucs).sum(axis=-1)
     return np.asarray(np.where(n > 0, np.nansum(aucs, axis=-1) / np.maximum(n, 1), np.inf))
 
 
 def _excess_error(aucs: FloatArray, printed: FloatArray, sd: FloatArray, closest: int) -> FloatArray:
-    """Bootstrap over trials, which all protocols share, so that their common luck cancels."""
-    rng = np.random.default_rng(SEED)
+    """Bootstrap over trials, which all protocols share, so that common variation cancels."""
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
     trials = aucs.shape[-1]
     excess = []
-    for _ in range(RESAMPLES):
+    for _ in range(BOOTSTRAP_RESAMPLES):
         chosen = rng.integers(trials, size=trials)
         z2 = ((_means(aucs[..., chosen]) - printed) / sd) ** 2
         distance = np.sqrt(z2.mean(axis=(1, 2)))
         excess.append(distance - distance[closest])
-    with np.errstate(invalid="ignore"):  # a protocol without an AUC somewhere is infinitely far: no number
+    with np.errstate(invalid="ignore"):  # nan for protocols that lack an AUC: their distance is infinite
         return np.asarray(np.std(excess, axis=0))
 
 
 def marginals(fits: Sequence[Fit]) -> list[dict[str, Any]]:
-    """For each value of each choice, the closest protocol that has it: how much that choice matters."""
+    """For each value of each choice, the distance of the closest protocol with it: how much the choice matters."""
     rows = []
     for factor, values in FACTORS.items():
         for value in values:
@@ -120,5 +120,5 @@ def marginals(fits: Sequence[Fit]) -> list[dict[str, Any]]:
 
 
 def tied(fits: Sequence[Fit]) -> list[Fit]:
-    """The protocols that are further from the paper than the closest by less than two standard errors."""
+    """The protocols that are at most two standard errors further from the paper than the closest."""
     return [fit for fit in fits if fit.distance - fits[0].distance <= 2.0 * fit.excess_error]

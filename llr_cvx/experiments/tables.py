@@ -34,7 +34,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """One row a mapping; the columns are those of the first."""
+    """Write one row per mapping; the columns are those of the first."""
     with archive.replacing(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -42,13 +42,13 @@ def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_csv(path: str | Path) -> list[dict[str, Any]]:
-    """The rows that `write_csv` wrote, with truth values and numbers as such and empty cells as ""."""
+    """Read rows written by `write_csv`, with booleans and numbers converted and empty cells as ""."""
     with Path(path).open(encoding="utf-8", newline="") as stream:
         return [{name: value(cell) for name, cell in row.items()} for row in csv.DictReader(stream)]
 
 
 def value(cell: str) -> Any:
-    """What a cell of a CSV file stands for.
+    """The value of a CSV cell.
 
     >>> value("True"), value("5"), value("0.5"), value("minmax")
     (True, 5, 0.5, 'minmax')
@@ -64,7 +64,7 @@ def value(cell: str) -> Any:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """The text with one newline at its end."""
+    """Write text that ends with a single newline."""
     with archive.replacing(path, "w", encoding="utf-8") as stream:
         stream.write(text.rstrip("\n") + "\n")
 
@@ -73,7 +73,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def table1_rows() -> list[dict[str, str]]:
-    """The properties of Table 1 from the registry, with the paper's word where it differs."""
+    """The properties of Table 1 from the registry, with the paper's entry where it differs."""
     words: dict[str, Callable[[Method], str]] = {
         "Outlier detection model": lambda m: m.model,
         "Linear/Nonlinear": lambda m: "Nonlinear" if m.nonlinear else "Linear",
@@ -111,7 +111,7 @@ def table1() -> str:
 
 
 def table2_rows(records: Sequence[Record], sets: Sequence[str]) -> list[dict[str, Any]]:
-    """One row for each set and method: mean, sd, bold, printed value, difference in units of the printed sd."""
+    """One row per set and method: mean, sd, bold, printed value, difference in units of the printed sd."""
     rows = []
     for name in sets:
         aucs = table(records, name)
@@ -180,7 +180,7 @@ def table2(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _closeness(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How close each printed method comes, over the sets."""
+    """How close each printed method comes to the paper, over the sets."""
     lines = []
     for key in PRINTED_METHODS:
         z = [row["difference_in_paper_sd"] for row in rows if row["method"] == key and row["set"] != "Average"]
@@ -198,7 +198,7 @@ def _cell(row: Mapping[str, Any]) -> str:
     return f"**{text}**" if row["bold"] else text
 
 
-# ---- what every report ends with ------------------------------------------------------------------
+# ---- end of every report ------------------------------------------------------------------
 
 
 def failure_list(failures: Sequence[Failure]) -> str:
@@ -211,13 +211,13 @@ def failure_list(failures: Sequence[Failure]) -> str:
 
 
 def timing(seconds: Mapping[str, float], wall: float, trials: int) -> str:
-    """Processor time by method and the share of each."""
+    """Processor time and share of each method."""
     total = sum(seconds.values()) or 1.0
     rows = [
         [METHODS[k].label, f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()
     ]
     head = f"{trials} trials, {total:.0f} s of processor time, {wall:.0f} s by the clock."
-    return head + "\n\n" + markdown(["Method", "seconds", "a trial", "share"], rows)
+    return head + "\n\n" + markdown(["Method", "seconds", "per trial", "share"], rows)
 
 
 def protocol_list(protocol: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
@@ -230,7 +230,7 @@ def protocol_list(protocol: Mapping[str, Any], environment: Mapping[str, Any]) -
 
 
 def study_rows(fits: Sequence[Fit]) -> list[dict[str, Any]]:
-    """One row for each protocol, the closest first."""
+    """One row per protocol, closest first."""
     return [
         {
             **{factor: getattr(fit.protocol, factor) for factor in FACTORS},
@@ -245,7 +245,7 @@ def study_rows(fits: Sequence[Fit]) -> list[dict[str, Any]]:
 
 
 def study(fits: Sequence[Fit], default: Protocol, shown: int = 15) -> str:
-    """The protocol study as Markdown: where the default stands, the closest protocols, what each choice costs."""
+    """The protocol study as Markdown: rank of the default, closest protocols, effect of each choice."""
     labels = [METHODS[key].label for key in PRINTED_METHODS]
     header = [*FACTORS, "distance", "± excess", "without LOF on Flare", "mean AUC diff.", *labels]
     body = [[f"{v:.3f}" if isinstance(v, float) else v for v in row.values()] for row in study_rows(fits[:shown])]
@@ -275,7 +275,7 @@ def study(fits: Sequence[Fit], default: Protocol, shown: int = 15) -> str:
 
 
 def _standing(fits: Sequence[Fit], default: Protocol) -> str:
-    """How many protocols are tied with the closest, and where the default stands."""
+    """How many protocols are tied with the closest, and the rank of the default."""
     place, own = next((i, fit) for i, fit in enumerate(fits, start=1) if fit.protocol == default)
     without = sorted(fits, key=lambda fit: fit.distance_without)
     behind = f"number {place}, further away by {own.distance - fits[0].distance:.3f} ± {own.excess_error:.3f}"

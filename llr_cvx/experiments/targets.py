@@ -1,4 +1,4 @@
-"""Each target of ``llr-cvx reproduce``: run what is missing, write the files, return the summary."""
+"""The targets of ``llr-cvx reproduce``: run missing trials, write the files, return a summary."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def protocol(setting: Setting) -> dict[str, Any]:
 
 
 def summary_page(setting: Setting) -> dict[str, Any]:
-    """The front page of the results: what holds and what does not, from the files of the other targets."""
+    """The front page of the results: what holds and what does not, from the other targets' files."""
     stored = results.read(setting.out)
     tables.write_text(setting.out / "README.md", findings.page(stored))
     return {"findings": dict(findings.findings(stored)), "files": ["README.md"]}

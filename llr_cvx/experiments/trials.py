@@ -1,4 +1,4 @@
-"""One trial: a seed becomes samples, the samples become scores, the scores an AUC and a record."""
+"""One trial: from a seed to samples, scores, an AUC and a record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Draw = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class Run:
-    """A method under a protocol, with the name it has in the record."""
+    """A method under a protocol, with its label in the record."""
 
     label: str
     method: str
@@ -33,15 +33,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Task:
-    """One trial to be done.
+    """One trial to run.
 
     Attributes
     ----------
     experiment : str
     cell : str
-        The cell of the table it belongs to; with `trial` the key under which it is stored.
+        The table cell it belongs to; with `trial`, the key under which it is stored.
     source : str
-        A benchmark set, or "synthetic d=10": with experiment and trial it fixes the draw.
+        A benchmark set, or "synthetic d=10"; with experiment, trial and seed, it fixes the draw.
     trial, seed : int
     protocol : Protocol
         Class roles and scaling of the draw.
@@ -58,12 +58,12 @@ class Task:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is stored under."""
+        """The key under which the trial is stored."""
         return self.cell, self.trial
 
 
 def generator(seed: int, *words: str | int) -> np.random.Generator:
-    """A random stream of its own for each sequence of words, whoever asks for it and in whatever order.
+    """An independent random stream for each sequence of words, whatever the order of the calls.
 
     >>> generator(0, "table2", "Heart", 3).integers(100) == generator(0, "table2", "Heart", 3).integers(100)
     np.True_
@@ -73,7 +73,7 @@ def generator(seed: int, *words: str | int) -> np.random.Generator:
 
 
 def draw(task: Task) -> Draw:
-    """The samples of a trial: (X_inlier, X_test, is_outlier), scaled as the protocol says."""
+    """The samples of a trial: (X_inlier, X_test, is_outlier), scaled according to the protocol."""
     rng = generator(task.seed, task.experiment, task.source, task.trial)
     if task.source in BENCHMARKS:
         X_inlier, X_test, is_outlier = draw_benchmark(task.source, task.protocol, rng)
@@ -96,7 +96,7 @@ def synthetic_dimension(source: str) -> int:
 
 
 def draw_benchmark(name: str, protocol: Protocol, rng: np.random.Generator) -> Draw:
-    """Sec. 4.2: half of the inliers as model samples; the other half and 10 outliers as test samples."""
+    """Sec. 4.2: half of the inliers as model samples, the other half and 10 outliers as test samples."""
     data = load_benchmark(name)
     outlier = data.labels == data.outlier_class(protocol.inliers, protocol.vehicle_outlier)
     inliers = rng.permutation(np.flatnonzero(~outlier))
@@ -116,9 +116,9 @@ def auc(scores: FloatArray, is_outlier: NDArray[np.bool_]) -> float:
 
 
 def run_trial(task: Task) -> dict[str, Any]:
-    """The record of one trial; a method that fails leaves its error in it, never a gap.
+    """The record of one trial; if a method fails, its error is recorded.
 
-    One BLAS thread: the numbers then do not depend on how many trials run side by side.
+    With one BLAS thread, the numbers do not depend on how many trials run in parallel.
     """
     with threadpool_limits(1):
         samples = draw(task)
@@ -129,7 +129,7 @@ def run_trial(task: Task) -> dict[str, Any]:
 def _run(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
     X_inlier, X_test, is_outlier = samples
     rng = generator(task.seed, task.experiment, task.source, task.trial, run.method)
-    start = time.thread_time()  # processor time: what else the machine does is not the method's share
+    start = time.thread_time()  # processor time: independent of other load
     result: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,19 +1,19 @@
-"""Every convex method of the paper as a few lines of CVXPY, the formula beside them.
+"""Every convex method of the paper in a few lines of CVXPY, next to its formula.
 
 Each function returns the model and its variable. They are the ground truth for the fast implementations in
-`llr_cvx.experiments.methods`: slow, short, and to be checked by eye. LLR's own twin is `llr_cvx.solvers.exact`.
+`llr_cvx.experiments.methods`: slow, short, and easy to check by eye. LLR's own twin is `llr_cvx.solvers.exact`.
 
-Where the answer of a library differs from the optimum stated here, as ``tests/test_twins.py`` shows:
+Where a library's result differs from the optimum stated here, as ``tests/experiments/test_twins.py`` shows:
 
 - liblinear (l1-LR) penalises its constant b by lambda |b| / intercept_scaling. At the scaling of 1000 used here the
   objective is within 1e-5 of the optimum; without a constant it is the optimum to 1e-7.
-- libSVM (OSVM) scales its dual by n nu; divided by that it is the optimum to 1e-8.
+- libSVM (OSVM) scales its dual by n nu; after division by that, it is the optimum to 1e-8.
 - densratio's KLIEP is not used: its gradient ascent stops early, in the test 0.016 below the best mean log ratio.
-- densratio's uLSIF fits the same ratio at a given width and lambda, but is not used to choose them: one division by
-  n - b'(H + lambda I)^-1 b is missing in its leave-one-out score, which is off by 4 % and 16 % in the test; the
+- densratio's uLSIF fits the same ratio at a given width and lambda, but is not used to choose them: its
+  leave-one-out score lacks a division by n - b'(H + lambda I)^-1 b and is off by 4 % and 16 % in the test; the
   score here equals refitting without each pair to 1e-12.
-- uLSIF and RuLSIF, by design of their authors, clip negative coefficients of the unconstrained optimum. That is not
-  the optimum under a >= 0 (`lsif` with ``nonneg``); the scores in the tables are those of the clipped fit.
+- uLSIF and RuLSIF, by design, clip negative coefficients of the unconstrained optimum. That is not the optimum
+  under a >= 0 (`lsif` with ``nonneg``); the tables give the scores of the clipped fit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def kliep(A: FloatArray, b: FloatArray) -> Twin:
 def lsif(H: FloatArray, h: FloatArray, lam: float, nonneg: bool = False) -> Twin:
     """min_a 1/2 a'Ha - h'a + lambda/2 a'a: uLSIF and, with its own H, RuLSIF.
 
-    With ``nonneg`` the constraint a >= 0 of LSIF is kept instead of clipped afterwards.
+    With ``nonneg``, LSIF's constraint a >= 0 is imposed; uLSIF clips a afterwards instead.
     """
     a = cp.Variable(len(h), nonneg=nonneg, name="a")
     quadratic = cp.quad_form(a, cp.psd_wrap(H + lam * np.eye(len(h))))

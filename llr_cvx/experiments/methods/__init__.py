@@ -1,4 +1,4 @@
-"""Every method of the paper behind one face: ``METHODS[key].score(X_inlier, X_test)``, higher is more normal.
+"""Every method of the paper behind one interface: ``METHODS[key].score(X_inlier, X_test)``, higher is more normal.
 
 >>> import numpy as np
 >>> from llr_cvx.experiments.methods import METHODS
@@ -129,5 +129,5 @@ METHODS = {method.key: method for method in _ALL}
 #: The keys of the methods in the figures and tables.
 RUNNABLE = tuple(method.key for method in _ALL if method.fit is not None)
 
-#: LLR by the conic solver: the check on LLR by IRLS, not a method of its own.
+#: LLR by the conic solver: a check on LLR by IRLS, not a separate method.
 EXACT = replace(METHODS["llr"], key="llr_exact", label="LLR (exact)", fit=localized.llr_exact)

@@ -1,4 +1,4 @@
-"""The common face of every method: scores in, higher is more normal."""
+"""The common interface of every method: scores of the test rows, higher is more normal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llr_cvx.experiments.protocol import Protocol
 
 
 class Outcome(NamedTuple):
-    """Scores of the test rows, and what is worth recording about the fit."""
+    """Scores of the test rows, and facts about the fit to record."""
 
     scores: FloatArray
     info: dict[str, float | str]
@@ -31,9 +31,9 @@ class Method:
     Attributes
     ----------
     key, label : str
-        Name in the code and name in the tables.
+        Name in code and name in tables.
     model : str
-        "Unsupervised", "Inlier-based" or "Supervised": what it must know beforehand.
+        "Unsupervised", "Inlier-based" or "Supervised": the labels it needs.
     nonlinear, selects_features, ratio_based, convex : bool
         The other properties of Table 1, and whether the fit is a convex problem.
     parameters : str
@@ -60,7 +60,7 @@ class Method:
         random_state: int | np.random.Generator = 0,
         protocol: Protocol | None = None,
     ) -> FloatArray:
-        """One score for each row of X_test; higher is more normal."""
+        """One score per row of X_test; higher is more normal."""
         return self.run(X_inlier, X_test, random_state, protocol).scores
 
     def run(
@@ -70,22 +70,24 @@ class Method:
         random_state: int | np.random.Generator = 0,
         protocol: Protocol | None = None,
     ) -> Outcome:
-        """`score` together with what the fit has to report (for LLR, its proven gap)."""
+        """The scores together with facts about the fit (for LLR, its proven gap)."""
         if self.fit is None:
             raise NotImplementedError(f"{self.label} is not run: {self.why_not}")
         inlier, test = check.samples(X_inlier, "X_inlier"), check.samples(X_test, "X_test")
         if inlier.shape[1] != test.shape[1]:
-            raise ValueError(f"X_inlier has {inlier.shape[1]} columns but X_test has {test.shape[1]}")
+            raise ValueError(
+                f"X_inlier has {inlier.shape[1]} columns but X_test has {test.shape[1]}: same features, same order"
+            )
         return self.fit(inlier, test, protocol or Protocol(), np.random.default_rng(random_state))
 
 
 def pool(X_inlier: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Pooled rows and y: +1 for the inliers, which come first, -1 for the test rows."""
+    """Pooled rows, inliers first, and y: +1 for inliers, -1 for test rows."""
     return np.vstack([X_inlier, X_test]), np.repeat([1.0, -1.0], [len(X_inlier), len(X_test)])
 
 
 def folds(n: int, k: int, rng: np.random.Generator) -> IntArray:
-    """A random fold number 0..k-1 for each of n rows, the folds as equal as they can be."""
+    """A random fold number 0..k-1 for each of n rows, in folds of nearly equal size."""
     return np.asarray(rng.permutation(np.arange(n) % k))
 
 

@@ -1,4 +1,4 @@
-"""LLR itself, and the max-norm test that it becomes, without a constant, as lambda1 -> 0."""
+"""LLR itself, and the max-norm test, its limit without a constant as lambda1 -> 0."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from llr_cvx.solution import Solution
 from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.irls import solve_irls
 
-#: Iterations before a trial is given up and listed as failed; most take 10 to 20. Not seconds: those would make the
-#: numbers depend on the machine.
+#: Iteration limit, after which a trial is listed as failed; most take 10 to 20. A time limit would make the numbers
+#: depend on the machine.
 MAX_ITER = 60
 
 
@@ -24,7 +24,7 @@ def llr(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.ra
 
 
 def llr_exact(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
-    """The same by the exact model and a conic solver: slow, and only run as a check on `llr`."""
+    """The same with the exact model and a conic solver: slow, used only to check `llr`."""
     return _outcome(solve_exact(llr_problem(X_inlier, X_test, protocol), tol=protocol.tol), len(X_inlier))
 
 
@@ -43,7 +43,7 @@ def _outcome(solution: Solution, n_inlier: int) -> Outcome:
 def llr_problem(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) -> Problem:
     """Eq. (5) for the samples of one trial under a protocol."""
     width = protocol.graph_width(np.vstack([X_inlier, X_test]))
-    if protocol.intercept:  # a constant feature leaves all distances, and so the graph, as they are
+    if protocol.intercept:  # a constant feature changes no distance, hence not the graph
         X_inlier, X_test = (np.column_stack([X, np.ones(len(X))]) for X in (X_inlier, X_test))
     return Problem.from_samples(
         X_inlier, X_test, protocol.lambda1, protocol.lambda2, protocol.n_neighbors, sigma=width
@@ -51,9 +51,9 @@ def llr_problem(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) ->
 
 
 def max_norm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
-    """-||x||_inf: at lambda1 = 0 the LLR score falls strictly with it, and depends on nothing else.
+    """-||x||_inf: at lambda1 = 0 the LLR score strictly decreases with ||x||_inf and depends on nothing else.
 
-    Of the features themselves, also where ``protocol.intercept`` gives LLR a constant 1: among features scaled to
-    [0, 1] that constant is the largest for every row, and the limit of LLR would tell no row from another.
+    The norm excludes the constant 1 that ``protocol.intercept`` gives LLR: with features scaled to [0, 1] that
+    constant is the largest entry of every row, and the limit of LLR could not distinguish any rows.
     """
     return Outcome(-np.abs(X_test).max(axis=1), {})

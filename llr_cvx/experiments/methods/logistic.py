@@ -13,13 +13,13 @@ from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.experiments.methods._base import Outcome, folds, gaussian, pool
 from llr_cvx.experiments.protocol import Protocol, median_distance
 
-#: lambda of l1-LR as a fraction of the smallest lambda that gives w = 0.
+#: Candidate lambdas of l1-LR, as fractions of the smallest lambda that gives w = 0.
 L1_FRACTIONS = np.geomspace(1.0, 1e-2, 9)
 
-#: The fixed choice of the same fraction.
-L1_FIXED = 0.1
+#: The fixed choice of that fraction.
+L1_FIXED_FRACTION = 0.1
 
-#: lambda of KLR.
+#: Candidate lambdas of KLR.
 KLR_LAMBDAS = np.geomspace(1e2, 1e-2, 5)
 
 #: Kernel centres of KLR, drawn from the pooled samples.
@@ -27,14 +27,14 @@ KLR_CENTERS = 200
 
 N_FOLDS = 5
 
-#: liblinear penalises its constant; scaled by this factor, that penalty is that much smaller.
+#: liblinear penalises its constant; this factor reduces that penalty.
 INTERCEPT_SCALING = 1e3
 
 
 def l1_logistic(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """w.x with min_w sum_i log(1 + exp(-y_i w.x_i)) + lambda ||w||_1.
 
-    Like `lassoglm`, which the paper used; with ``protocol.intercept`` a constant is added, unpenalised.
+    Like `lassoglm`, which the paper used; ``protocol.intercept`` adds an unpenalised constant.
     """
     X, y = pool(X_inlier, X_test)
     seed = int(rng.integers(2**31))
@@ -44,7 +44,7 @@ def l1_logistic(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rn
         deviance = _l1_deviance(X, y, fractions * lambda_max, protocol.intercept, folds(len(y), N_FOLDS, rng), seed)
         lam = float(lambda_max * fractions[int(np.argmin(deviance))])
     else:
-        lam = L1_FIXED * lambda_max
+        lam = L1_FIXED_FRACTION * lambda_max
     w, b = fit_l1_logistic(X, y, lam, protocol.intercept, seed)
     return Outcome(X_test @ w + b, {"lambda": lam, "selected": float(np.count_nonzero(w))})
 

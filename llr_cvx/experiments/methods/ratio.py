@@ -20,8 +20,8 @@ N_FOLDS = 5
 #: Candidate widths of KLIEP, in units of the median distance of the pooled samples.
 KLIEP_WIDTHS = np.array([0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 5.0])
 
-#: A kernel below this is out of reach: there the ratio would be decided by rounding.
-TINY = 1e-100
+#: A kernel value below this counts as zero: the ratio would be decided by rounding.
+MIN_KERNEL = 1e-100
 
 #: Candidates of uLSIF: the defaults of the authors' own software.
 ULSIF_WIDTHS = np.logspace(-3, 1, 9)
@@ -49,9 +49,9 @@ def kliep(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.
 
 
 def _kliep_likelihood(A: FloatArray, B: FloatArray, fold: IntArray) -> float:
-    """Mean held-out log ratio; minus infinity where a row is out of reach of every centre."""
+    """Mean held-out log ratio; minus infinity if a row is out of reach of every centre."""
     b = B.mean(axis=0)
-    if not (b.min() > TINY and A.max(axis=1).min() > TINY):
+    if not (b.min() > MIN_KERNEL and A.max(axis=1).min() > MIN_KERNEL):
         return -np.inf
     total = 0.0
     for k in range(N_FOLDS):
@@ -78,8 +78,8 @@ def fit_kliep(A: FloatArray, b: FloatArray, tol: float = 1e-8, max_iter: int = 2
     >>> a.round(6).tolist(), gap <= 1e-8
     ([1.0, 2.0], True)
     """
-    # With weights beta = a b on the simplex this is min -mean log(P beta) + sum(beta): the sum is 1 at the optimum.
-    # A factor for each row changes neither; with the largest entry of each row at 1 no square overflows.
+    # In beta = a b >= 0 this is min -mean log(P beta) + sum(beta), and the sum is 1 at the optimum. Scaling the
+    # rows of P does not change the solution; with a largest entry of 1 in each row, no square overflows.
     P = A / b
     P /= P.max(axis=1, keepdims=True)
     n, m = P.shape
@@ -113,7 +113,7 @@ def _reach(x: FloatArray, step: FloatArray) -> float:
 def ulsif(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """a = max(0, (H + lambda I)^-1 h); width and lambda by analytic leave-one-out."""
     centers = _centers(X_inlier, rng)
-    # Leave-one-out pairs the i-th inlier with the i-th test row: their order must say nothing.
+    # Leave-one-out pairs the i-th inlier with the i-th test row, so their order must be random.
     nu = squared_distances(rng.permutation(X_inlier), centers)
     de = squared_distances(rng.permutation(X_test), centers)
     table = np.array(
@@ -167,7 +167,7 @@ def leave_one_out(A: FloatArray, B: FloatArray, lambdas: FloatArray) -> FloatArr
     """uLSIF's leave-one-out score for each lambda (Kanamori, Hido and Sugiyama 2009, Sec. 3.3).
 
     The i-th inlier row and the i-th test row are left out together. Removing b_i from H is a rank-one change, so
-    all the refitted a^(i) come from one eigendecomposition by the Sherman-Morrison formula.
+    all refitted a^(i) follow from one eigendecomposition by the Sherman-Morrison formula.
     """
     n_nu, n_de = len(A), len(B)
     n = min(n_nu, n_de)

@@ -14,7 +14,7 @@ from llr_cvx.experiments.protocol import Protocol, median_distance
 #: Candidate widths of KDE, in units of the median distance between inliers.
 KDE_WIDTHS = np.geomspace(0.05, 2.0, 12)
 
-#: nu of the one-class SVM: libSVM's default, since the paper names the library and no value.
+#: nu of the one-class SVM: libSVM's default, since the paper names the library but no value.
 OSVM_NU = 0.5
 
 
@@ -39,11 +39,11 @@ def kde_width(X: FloatArray) -> float:
 
 
 def osvm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
-    """One-class SVM on the pooled samples, Gaussian width = median distance, as the paper does."""
+    """One-class SVM on the pooled samples with Gaussian width = median distance, as in the paper."""
     X, _ = pool(X_inlier, X_test)
     width = median_distance(X)
     machine = OneClassSVM(kernel="rbf", gamma=0.5 / width**2, nu=OSVM_NU, tol=1e-6)
-    # No argument sets it, and None would draw from the global state.
+    # The constructor has no such argument, and None would draw from the global state.
     machine.random_state = int(rng.integers(2**31))
     machine.fit(X)
     return Outcome(np.asarray(machine.decision_function(X_test)).ravel(), {"width": width})
