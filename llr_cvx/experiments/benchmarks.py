@@ -153,8 +153,8 @@ def _german() -> _Read:
 def _heart() -> _Read:
     """Statlog heart with its column 10 (oldpeak) repaired.
 
-    In the file oldpeak is multiplied by ten except for whole numbers, and which is which cannot be seen from the
-    file alone. The Cleveland file has the same patients: joining on the other twelve columns restores every value.
+    In the file, oldpeak is multiplied by ten unless it is a whole number, and the file alone does not show which
+    values are. The Cleveland file has the same patients: joining on the other twelve columns restores every value.
     """
     rows, source = _table(_KEEL, "heart.dat")
     others, other_source = _table(_COMMON, "cleveland/cleveland.dat")

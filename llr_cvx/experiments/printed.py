@@ -1,4 +1,4 @@
-"""The paper's Tables 1 and 2, copied by hand for comparison with every result.
+"""The paper's Tables 1 and 2, copied by hand for comparison with the results here.
 
 Source: M. Yamada, S. Liu and S. Kaski, "Interpreting Outliers: Localized Logistic Regression for Density Ratio
 Estimation", Table 1 ("Comparison of outlier detection algorithms") and Table 2 ("Experimental results of outlier

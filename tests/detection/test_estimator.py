@@ -1,4 +1,4 @@
-"""LLRDetector: scores, thresholds, unseen rows, and what lambda1 buys."""
+"""LLRDetector: scores, thresholds, unseen rows, and the effect of lambda1."""
 
 from __future__ import annotations
 

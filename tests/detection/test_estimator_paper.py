@@ -1,4 +1,4 @@
-"""The detector on the paper's synthetic data, 20 draws: what the documentation says of it, measured."""
+"""The detector on 20 draws of the paper's synthetic data: measures what the documentation claims."""
 
 from __future__ import annotations
 

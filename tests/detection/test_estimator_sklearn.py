@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, run on the detectors as they are."""
+"""scikit-learn's own checks of the detectors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.selection import LLRDetectorCV
 
-NEEDS_Y = "fits without y, and the known inliers are what this method starts from: fit says so and refuses"
-STRANGE_Y = "labels rows 1 and 2, which says neither 'known inlier' nor 'unlabelled': refused, not guessed"
+NEEDS_Y = "fits without y, but the method needs known inliers: fit refuses"
+STRANGE_Y = "labels rows 1 and 2, which mean neither 'known inlier' nor 'unlabelled': fit refuses"
 EXPECTED = {
     "check_outliers_fit_predict": NEEDS_Y,
     "check_outliers_train": NEEDS_Y,

@@ -1,4 +1,4 @@
-"""Explanations: they sum to the score, their intervals are true, and the dual tells the next feature."""
+"""Explanations: contributions sum to the score, intervals are valid, and the dual gives the next feature."""
 
 from __future__ import annotations
 

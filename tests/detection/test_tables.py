@@ -1,4 +1,4 @@
-"""Reading tables: columns by name, and errors that say where and what to do."""
+"""Reading tables: columns by name, and errors that say where the fault is and what to do."""
 
 from __future__ import annotations
 

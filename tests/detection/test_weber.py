@@ -1,4 +1,4 @@
-"""The Weber problem: against a general solver, at its corner cases, and the accuracy it claims."""
+"""The Weber problem: agreement with a general solver, corner cases, and the claimed accuracy."""
 
 from __future__ import annotations
 

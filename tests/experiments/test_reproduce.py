@@ -202,7 +202,7 @@ def test_study_finds_the_closest_protocol(seed):
 
 
 def test_study_says_what_is_tied():
-    """Trials that differ by chance: the standard error of the excess covers it, and far protocols are not tied."""
+    """The standard error of the excess covers chance differences, and distant protocols are not tied."""
     base = Protocol(scaling="standard")
     grid = plans.protocol_grid(base)
     rng = np.random.default_rng(0)

@@ -90,7 +90,7 @@ def test_a_line_cut_short_is_done_again(tmp_path):
 
 
 def test_kill_minus_nine(tmp_path):
-    """A run killed with SIGKILL, workers and all, leaves whole lines; the next run does only the rest."""
+    """A run killed with SIGKILL, workers included, leaves whole lines; the next run does only the rest."""
     path = tmp_path / "trials.jsonl"
     script = (
         "from llr_cvx.experiments.runner import Workers, run_all\n"

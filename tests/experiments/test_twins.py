@@ -106,7 +106,7 @@ def test_kliep_gap_is_proved_for_any_tolerance(samples):
 
 
 def test_kliep_with_centres_far_from_all_test_samples(samples):
-    """A mean kernel of 1e-60 makes a ratio of 1e60 at its centre, and no overflow on the way."""
+    """A mean kernel of 1e-60 gives a ratio of 1e60 at its centre without overflow."""
     A, B = kernels(samples)
     far_A = np.block([[A, np.zeros((len(A), 1))], [np.zeros((1, A.shape[1])), np.ones((1, 1))]])
     b = np.append(B.mean(axis=0), 1e-60)
