@@ -1,6 +1,6 @@
-"""The documentation site, made by ``sphinx-build -W -c docs . docs/_build/html`` without network.
+"""The documentation site, built by ``sphinx-build -W -c docs . docs/_build/html`` without network access.
 
-The source folder is the repository itself: README and notebooks are read where they are, and their links hold.
+The source folder is the repository root, so README and notebooks are read in place and their links stay valid.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ html_show_sourcelink = False
 html_domain_indices = False
 html_math_renderer = "mathml"
 
-nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # else pages with stored widget states load scripts from afar
-nb_execution_mode = "off"  # notebooks come with the outputs that the tests compare
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # otherwise pages with stored widget states load remote scripts
+nb_execution_mode = "off"  # notebooks are committed with outputs, which the tests compare
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["mystnb.unknown_mime_type"]  # widgets: a static figure stands beside each
+suppress_warnings = ["mystnb.unknown_mime_type"]  # each widget has a static figure beside it
 
 default_role = "code"
-autodoc_typehints = "none"  # the signatures are readable, their aliases are not
+autodoc_typehints = "none"  # plain signatures are readable, expanded type aliases are not
 autodoc_member_order = "bysource"
 napoleon_use_rtype = False
-napoleon_use_param = False  # "array of shape (N,)" would become a link to some property called shape
+napoleon_use_param = False  # "array of shape (N,)" would link to a property called shape
 
 
 def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings hold formulas as plain text: |x| is no substitution and coef_ no link."""
+    """Escape formulas in docstrings: |x| is not a substitution, and coef_ is not a link."""
     if what in ("property", "attribute"):
-        lines.insert(0, "")  # else napoleon takes what precedes a colon for a type
+        lines.insert(0, "")  # otherwise napoleon takes the text before a colon for a type
     code = False
     for k, line in enumerate(lines):
         code = line.lstrip().startswith(">>>") or (code and bool(line.strip()))
@@ -58,7 +58,7 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
 
 
 def mathml(display: str) -> Any:
-    """A visitor that writes TeX as MathML, which browsers draw themselves: no script, no network."""
+    """Return a visitor that writes TeX as MathML, which browsers render without scripts or network access."""
 
     def visit(writer: Any, node: nodes.Element) -> None:
         tex = re.sub(r"\\(begin|end)\{(split|align\*?|aligned)\}", r"\\\1{aligned}", node.astext())
@@ -69,7 +69,7 @@ def mathml(display: str) -> Any:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect them."""
+    """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
     app.add_html_math_renderer("mathml", (mathml("inline"), None), (mathml("block"), None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,9 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
 
 import llr_cvx
+from llr_cvx.solution import STATUSES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -43,9 +45,31 @@ def test_every_name_in_the_reference_exists() -> None:
         assert hasattr(importlib.import_module(module or "llr_cvx"), attribute), name
 
 
-def test_the_certificate_page_tells_the_truth(tmp_path: Path) -> None:
+def test_the_map_explains_every_public_name() -> None:
+    page = (DOCS / "map.md").read_text(encoding="utf-8")
+    for name in llr_cvx.__all__:
+        assert re.search(rf"`{name}[`(]", page), f"docs/map.md does not say what {name} is for"
+
+
+def test_the_conventions_list_every_status() -> None:
+    page = (DOCS / "conventions.md").read_text(encoding="utf-8")
+    assert re.findall(r'^\| `"(\w+)"` \|', page, re.MULTILINE) == list(STATUSES)
+
+
+def test_the_detector_example_ranks_the_outliers_first() -> None:
+    page = (DOCS / "detect.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    names: dict[str, object] = {}
+    exec(compile(example, "detect.md", "exec"), names)
+    scores, is_outlier = names["scores"], names["is_outlier"]
+    assert is_outlier[np.argsort(scores)[:5]].all()
+    assert names["why"].shape == (110, 10)
+    assert names["unseen"].shape == (3,)
+
+
+def test_the_proof_page_tells_the_truth(tmp_path: Path) -> None:
     """Its program writes a certificate that its command confirms, and a changed claim is rejected."""
-    page = (DOCS / "certificate.md").read_text(encoding="utf-8")
+    page = (DOCS / "proof.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     (command,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=_environment(), check=True)
@@ -129,14 +153,14 @@ def test_internal_links_hold(site: Path) -> None:
 
 def test_the_link_check_sees_a_missing_page(site: Path, tmp_path: Path) -> None:
     damaged = shutil.copytree(site, tmp_path / "damaged")
-    (damaged / "docs" / "certificate.html").unlink()
-    assert any("certificate.html" in link for link in broken_links(damaged))
+    (damaged / "docs" / "proof.html").unlink()
+    assert any("proof.html" in link for link in broken_links(damaged))
 
 
 def test_every_page_is_there(site: Path) -> None:
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     assert len(notebooks) >= 7
-    for page in ("index", "README", "docs/index", "docs/paper", "docs/certificate", "docs/api"):
+    for page in ("index", "README", "CHANGELOG", *(f"docs/{path.stem}" for path in DOCS.glob("*.md"))):
         assert (site / f"{page}.html").exists(), page
     assert "url=docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
     for notebook in notebooks:
@@ -176,7 +200,7 @@ def test_a_figure_without_words_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "words"), [("docs/index", "Building this site"), ("docs/certificate", "What it proves")]
+    ("page", "words"), [("docs/index", "Building this site"), ("docs/proof", "What it proves")]
 )
 def test_a_browser_shows_it(site: Path, tmp_path: Path, page: str, words: str) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)

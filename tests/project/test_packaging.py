@@ -78,11 +78,27 @@ def test_nothing_else_at_the_top_level() -> None:
     assert found - allowed - made == set()
 
 
-def test_the_map_of_the_readme_names_modules_that_exist() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    chart = readme[readme.index("llr_cvx/   graph") : readme.index("tests/     what must hold")]
-    named = re.findall(r"\b([a-z0-9_]+(?:\.py|/))", chart.removeprefix("llr_cvx/"))
-    assert len(named) > 10
-    package = ROOT / "llr_cvx"
+def paths_on_the_map() -> set[str]:
+    """Files and folders that the tree in docs/map.md names, two columns of indentation per level."""
+    page = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    tree = re.search(r"^```text\nllr_cvx/\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    assert tree is not None
+    paths, folder = set(), ""
+    for line in tree.group(1).splitlines():
+        indentation, names = re.match(r"( +)((?:[a-z0-9_]+(?:\.py|/) ?)+)", line).groups()
+        nested = len(indentation) == 4
+        folder = folder if nested else names.split()[0]
+        paths |= {f"{folder if nested else ''}{name}" for name in names.split()}
+    return paths
+
+
+def test_the_map_names_modules_that_exist() -> None:
+    named = paths_on_the_map()
+    assert len(named) > 20
     for name in named:
-        assert (package / name).exists() or (package / "solvers" / name).exists(), name
+        assert (ROOT / "llr_cvx" / name).exists(), name
+
+
+def test_every_folder_of_the_package_is_on_the_map() -> None:
+    folders = {f"{path.parent.name}/" for path in (ROOT / "llr_cvx").glob("*/__init__.py")}
+    assert folders <= paths_on_the_map()
