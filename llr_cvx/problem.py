@@ -149,14 +149,19 @@ class Problem:
         """w_i . x_i for each pooled row."""
         return _scores(self.X, check.weight_matrix(W, self.shape))
 
-    def parts(self, W: ArrayLike) -> ObjectiveParts:
-        """The logistic, network and exclusive sums of J(W)."""
+    def terms(self, W: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The terms of J(W): logistic per sample, network per edge, exclusive per sample."""
         W = check.weight_matrix(W, self.shape)
         with np.errstate(over="ignore"):
-            logistic = np.logaddexp(0.0, -self.y * _scores(self.X, W)).sum()
-            network = self.radii @ row_norms(self.incidence @ W)
-            exclusive = self.lambda2 * (np.abs(W).sum(axis=1) ** 2).sum() if self.lambda2 else 0.0
-        return ObjectiveParts(float(logistic), float(network), float(exclusive))
+            logistic = np.logaddexp(0.0, -self.y * _scores(self.X, W))
+            network = self.radii * row_norms(self.incidence @ W)
+            exclusive = self.lambda2 * np.abs(W).sum(axis=1) ** 2 if self.lambda2 else np.zeros(len(W))
+        return logistic, network, exclusive
+
+    def parts(self, W: ArrayLike) -> ObjectiveParts:
+        """The logistic, network and exclusive sums of J(W)."""
+        with np.errstate(over="ignore"):
+            return ObjectiveParts(*(float(terms.sum()) for terms in self.terms(W)))
 
     def objective(self, W: ArrayLike) -> float:
         """J(W), Eq. (5)."""
