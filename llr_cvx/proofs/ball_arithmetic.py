@@ -85,7 +85,7 @@ def enclose(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) -> E
     >>> W = [[0.2], [0.2]]
     >>> c = certify(p, W)
     >>> proof = enclose(p, W, c.alpha, c.U)
-    >>> proof.dual_low <= c.dual <= proof.primal_high
+    >>> c.dual <= proof.dual_low <= proof.primal_high
     True
     """
     flint = require_flint()

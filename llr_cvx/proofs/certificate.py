@@ -18,6 +18,8 @@ For lambda2 = 0 the bound needs v_i = 0, which rounding never gives exactly. Wha
     D_R(alpha, U) = sum_i H(alpha_i) - R sum_i ||v_i||_inf  <=  J(W)    for all W with ||w_i||_1 <= R,
 
 a proof of optimality among bounded W only; the unconditional bound is then D = 0 (alpha = 0, U = 0).
+
+A certificate counts every rounding error; `dual_objective` and `lower_bound`, which solvers call often, do not.
 """
 
 from __future__ import annotations
