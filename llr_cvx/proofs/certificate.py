@@ -186,7 +186,7 @@ def _primal_rounding(problem: Problem, W: FloatArray, primal: float) -> float:
         scale = 1.0 + problem.lambda2 + problem.radii.max(initial=0.0) + d * np.abs(W).max()
         underflow = 8.0 * UNDERFLOW * (N + len(problem.edges)) * scale
         error = abs(J - primal) + (d + 16.0) * EPS * J + _total(delta * slope) + underflow
-    return error if math.isfinite(error) else math.inf
+    return float(error) if math.isfinite(error) else math.inf
 
 
 def _total(terms: FloatArray) -> float:
