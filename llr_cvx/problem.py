@@ -14,14 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, eye_array, hstack
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from llr_cvx import archive
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray, IntArray, read_only, row_dot, row_norms
 from llr_cvx.graph import Graph, build_graph, component_labels
+from llr_cvx.separability import separable
 
 
 class ObjectiveParts(NamedTuple):
@@ -149,14 +149,19 @@ class Problem:
         """w_i . x_i for each pooled row."""
         return _scores(self.X, check.weight_matrix(W, self.shape))
 
-    def parts(self, W: ArrayLike) -> ObjectiveParts:
-        """The logistic, network and exclusive sums of J(W)."""
+    def terms(self, W: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The terms of J(W): logistic per sample, network per edge, exclusive per sample."""
         W = check.weight_matrix(W, self.shape)
         with np.errstate(over="ignore"):
-            logistic = np.logaddexp(0.0, -self.y * _scores(self.X, W)).sum()
-            network = self.radii @ row_norms(self.incidence @ W)
-            exclusive = self.lambda2 * (np.abs(W).sum(axis=1) ** 2).sum() if self.lambda2 else 0.0
-        return ObjectiveParts(float(logistic), float(network), float(exclusive))
+            logistic = np.logaddexp(0.0, -self.y * _scores(self.X, W))
+            network = self.radii * row_norms(self.incidence @ W)
+            exclusive = self.lambda2 * np.abs(W).sum(axis=1) ** 2 if self.lambda2 else np.zeros(len(W))
+        return logistic, network, exclusive
+
+    def parts(self, W: ArrayLike) -> ObjectiveParts:
+        """The logistic, network and exclusive sums of J(W)."""
+        with np.errstate(over="ignore"):
+            return ObjectiveParts(*(float(terms.sum()) for terms in self.terms(W)))
 
     def objective(self, W: ArrayLike) -> float:
         """J(W), Eq. (5)."""
@@ -169,18 +174,22 @@ class Problem:
     def require_attained(self) -> None:
         """Raise if J has no minimiser."""
         if not self.attained:
-            rows = next(rows for rows in self._components() if _separable(self.y[rows, None] * self.X[rows]))
+            rows = self._separable_rows
             raise ValueError(
                 f"lambda2 = 0 and the {len(rows)} connected sample(s) that contain row {rows[0]} are linearly "
                 "separable: J falls forever along the separating direction and has no minimiser; use lambda2 > 0"
             )
 
-    @cached_property
+    @property
     def attained(self) -> bool:
         """Whether J has a minimiser: not if lambda2 = 0 and some component of the graph is linearly separable."""
-        return self.lambda2 > 0 or not any(
-            _separable(self.y[rows, None] * self.X[rows]) for rows in self._components()
-        )
+        return self.lambda2 > 0 or not len(self._separable_rows)
+
+    @cached_property
+    def _separable_rows(self) -> IntArray:
+        """The first component whose samples are linearly separable, or no rows at all."""
+        components = (rows for rows in self._components() if separable(self.y[rows, None] * self.X[rows]))
+        return next(components, np.empty(0, dtype=np.int64))
 
     def _components(self) -> list[IntArray]:
         label = component_labels(self.shape[0], self.edges[self.radii > 0])
@@ -238,18 +247,3 @@ def _scores(X: FloatArray, W: FloatArray) -> FloatArray:
             scale = np.abs(W).max()
             scores = row_dot(X, W / scale) * scale
     return scores
-
-
-def _separable(Z: FloatArray) -> bool:
-    """Whether some direction has z_i.v >= 0 for all rows and > 0 for one: a linear programme."""
-    Z = Z / np.maximum(np.abs(Z).max(axis=1, keepdims=True), 1e-300)
-    n, d = Z.shape
-    # maximise sum of slack t with Z v >= t, 0 <= t <= 1, |v| <= 1e3
-    constraint = hstack([csr_array(-Z), eye_array(n)])
-    answer = linprog(
-        np.r_[np.zeros(d), -np.ones(n)],
-        A_ub=constraint,
-        b_ub=np.zeros(n),
-        bounds=[(-1e3, 1e3)] * d + [(0, 1)] * n,
-    )
-    return bool(answer.status != 0 or -answer.fun > 1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -86,6 +87,15 @@ def is_dual_feasible(p: llr.Problem, alpha: np.ndarray, U: np.ndarray) -> bool:
     """alpha in [0, 1] and every U_e in its ball, without any tolerance."""
     inside = np.linalg.norm(U, axis=1) <= p.lambda1 * p.weights
     return bool(np.all((alpha >= 0) & (alpha <= 1)) and np.all(inside))
+
+
+def is_exactly_feasible(p: llr.Problem, alpha: np.ndarray, U: np.ndarray) -> bool:
+    """The dual constraints in rational arithmetic, without any tolerance."""
+    inside = all(
+        sum(Fraction(x) ** 2 for x in u) <= (Fraction(p.lambda1) * Fraction(w)) ** 2
+        for u, w in zip(U.tolist(), p.weights.tolist(), strict=True)
+    )
+    return inside and bool(np.all((alpha >= 0) & (alpha <= 1)))
 
 
 def fused_share(p: llr.Problem, W: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,9 @@ def test_checker_and_ball_arithmetic_agree(name):
     )
     assert result["confirmed"], result["reasons"]
     proof = enclose(instance.problem, instance.W, instance.alpha, instance.U)
+    claims = certificate_arrays(instance.certificate, instance.W)
+    assert claims["dual"] <= proof.dual_low
+    assert claims["primal"] >= proof.primal_high
     assert result["dual_low"] <= proof.dual_high
     assert result["primal_low"] <= proof.primal_low <= proof.primal_high <= result["primal_high"]
 
@@ -144,6 +148,28 @@ def test_dual_point_outside_its_domain_is_moved_in_and_reported(instance, claim)
     assert result["dual_low"] <= instance.upper
     far = checker.check(problem, arrays | {"U": 1e300 * arrays["U"], "dual": np.asarray(0.0)})
     assert far["dual_low"] <= instance.upper
+
+
+@pytest.mark.parametrize("name", ["fused-some", "fused-none", "paper-d10", "bad-scales", "lambda2-tiny", "wide"])
+def test_a_claim_may_be_wrong_by_rounding_alone(name):
+    """Half a trillionth beyond what is true is a lie."""
+    instance = load_instance(name)
+    problem = problem_arrays(instance.problem)
+    arrays = certificate_arrays(instance.certificate, instance.W)
+    proof = enclose(instance.problem, instance.W, instance.alpha, instance.U)
+    for field, value in (("dual", proof.dual_high * (1 + 5e-13)), ("primal", proof.primal_low * (1 - 5e-13))):
+        assert checker.check(problem, arrays)["confirmed"]
+        assert not checker.check(problem, arrays | {field: np.asarray(value)})["confirmed"]
+
+
+def test_terms_that_cancel_prove_only_what_their_rounding_leaves():
+    """U = fl(alpha x) makes every computed v vanish; the true one is 1e-18, and with this lambda2 that is a lot."""
+    x, alpha = np.random.default_rng(0).uniform(0.1, 1.0, (1, 5)), 1.0 / 3.0
+    problem = llr_cvx.Problem(x[[0, 0]], [1, -1], [[0, 1]], [1.0], lambda1=10.0, lambda2=1e-36)
+    W, alphas = np.zeros((2, 5)), np.full(2, alpha)
+    arrays = {"W": W, "alpha": alphas, "U": alpha * x, "primal": np.asarray(2.0), "dual": np.asarray(0.0)}
+    result = checker.check(problem_arrays(problem), arrays)
+    assert result["dual_low"] <= max(enclose(problem, W, alphas, alpha * x).dual_high, 0.0)
 
 
 def test_alpha_above_one_proves_nothing():
@@ -202,6 +228,8 @@ def test_bad_certificate_is_unreadable(claim, instance, tmp_path, change, words)
     ("field", "value", "words"),
     [
         ("edges", [[1, 0]], "i < j"),
+        ("edges", [[0, 0]], "i < j"),
+        ("edges", [[1, 1]], "i < j"),
         ("edges", [[0, 99]], "join rows"),
         ("edges", [[0, 0.5]], "row numbers"),
         ("y", [1.0, 2.0], "label"),
@@ -254,6 +282,108 @@ def test_truncated_and_missing_files(instance, tmp_path):
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
     assert run(cwd=tmp_path).returncode == 2
+
+
+def exit_code(*arguments, monkeypatch):
+    """The checker as a script, in this process: any exception but SystemExit is a traceback."""
+    monkeypatch.setattr(sys, "argv", ["checker.py", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SOURCE), run_name="__main__")
+    return ended.value.code
+
+
+def patched(data, offset, value):
+    """An archive with one byte of the first entry of its directory replaced."""
+    at = data.index(b"PK\x01\x02") + offset
+    return data[:at] + bytes([value]) + data[at + 1 :]
+
+
+def garbled(data):
+    """An archive whose first member begins with bytes that deflate never writes."""
+    at = 30 + sum(int.from_bytes(data[k : k + 2], "little") for k in (26, 28))
+    return data[:at] + b"\xff" * 8 + data[at + 8 :]
+
+
+DAMAGE = {
+    "no deflate data": garbled,
+    "an unknown compression": lambda data: patched(data, 10, 99),
+    "encryption": lambda data: patched(data, 8, 1),
+    "half of it": lambda data: data[: len(data) // 2],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_archive_is_unreadable_and_not_rejected(tmp_path, damage, monkeypatch, capsys):
+    instance = load_instance("pair-fused")
+    whole, broken = tmp_path / "whole.npz", tmp_path / "broken.npz"
+    instance.problem.save(tmp_path / "problem.npz")
+    save_certificate(whole, instance.certificate, instance.W)
+    assert exit_code(tmp_path / "problem.npz", whole, monkeypatch=monkeypatch) == 0
+    broken.write_bytes(DAMAGE[damage](whole.read_bytes()))
+    assert exit_code(tmp_path / "problem.npz", broken, monkeypatch=monkeypatch) == 2
+    assert exit_code(broken, whole, monkeypatch=monkeypatch) == 2
+    assert "unreadable" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"broken\.npz is not a readable certificate"):
+        load_certificate(broken, instance.problem)
+
+
+def test_json_that_is_nested_too_deeply_is_unreadable(tmp_path, monkeypatch):
+    (tmp_path / "deep.json").write_text('{"W": ' + "[" * 100_000)
+    assert exit_code(tmp_path / "deep.json", tmp_path / "deep.json", monkeypatch=monkeypatch) == 2
+    with pytest.raises(ValueError, match=r"deep\.json is not a readable certificate"):
+        load_certificate(tmp_path / "deep.json", load_instance("pair-fused").problem)
+
+
+@pytest.mark.parametrize("value", [np.longdouble("1e4000"), np.float16("inf"), np.datetime64("2020-01-01"), 1j])
+def test_numbers_that_no_double_holds_are_refused(tmp_path, value):
+    np.savez(tmp_path / "c.npz", W=np.full((2, 2), value))
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="finite numbers"):
+        checker.read(str(tmp_path / "c.npz"), {"W": 2})
+
+
+@pytest.mark.parametrize("ending", ["npz", "json"])
+def test_a_file_with_random_bytes_is_judged_or_unreadable(tmp_path, ending, monkeypatch, capsys):
+    """Only the documented exit codes, and only the documented errors; a rejection has its reasons."""
+    instance = load_instance("pair-fused")
+    path = tmp_path / f"c.{ending}"
+    instance.problem.save(tmp_path / "problem.npz")
+    save_certificate(path, instance.certificate, instance.W)
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    codes = []
+    for _ in range(250):
+        damaged = bytearray(data)
+        for at in rng.integers(len(data), size=rng.integers(1, 4)):
+            damaged[at] = rng.integers(256)
+        path.write_bytes(damaged)
+        codes.append(exit_code(tmp_path / "problem.npz", path, monkeypatch=monkeypatch))
+        printed = capsys.readouterr()
+        assert bool(printed.out) == (codes[-1] != 2) == (not printed.err)
+        if codes[-1] == 1:
+            assert json.loads(printed.out)["reasons"]
+        if codes[-1] == 2:
+            with pytest.raises(ValueError, match=r"."):
+                load_certificate(path, instance.problem)
+        else:
+            load_certificate(path, instance.problem)
+    assert codes.count(2) > 150
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_problem_is_judged_or_unreadable(tmp_path, seed, monkeypatch, capsys):
+    instance = load_instance("pair-fused")
+    path = tmp_path / "problem.npz"
+    instance.problem.save(path)
+    save_certificate(tmp_path / "c.json", instance.certificate, instance.W)
+    data = path.read_bytes()
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        damaged = bytearray(data)
+        for at in rng.integers(len(data), size=rng.integers(1, 4)):
+            damaged[at] = rng.integers(256)
+        path.write_bytes(damaged)
+        assert exit_code(path, tmp_path / "c.json", monkeypatch=monkeypatch) in (0, 1, 2)
+        capsys.readouterr()
 
 
 # ---- the format, from the package's side ------------------------------------------------------------------

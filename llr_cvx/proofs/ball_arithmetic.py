@@ -85,7 +85,7 @@ def enclose(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) -> E
     >>> W = [[0.2], [0.2]]
     >>> c = certify(p, W)
     >>> proof = enclose(p, W, c.alpha, c.U)
-    >>> proof.dual_low <= c.dual <= proof.primal_high
+    >>> c.dual <= proof.dual_low <= proof.primal_high
     True
     """
     flint = require_flint()
@@ -101,18 +101,25 @@ def enclose(problem: Problem, W: ArrayLike, alpha: ArrayLike, U: ArrayLike) -> E
 def exactly_feasible(problem: Problem, alpha: ArrayLike, U: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """A dual point near (alpha, U) that satisfies its constraints in exact rational arithmetic.
 
-    The floating-point projection comes first; a U_e that is still outside, by the exact test
-    ||U_e||^2 <= (lambda1 omega_e)^2, is shrunk by a growing number of units in the last place.
+    A U_e inside its ball, by the exact test ||U_e||^2 <= (lambda1 omega_e)^2, is kept. Any other is projected in
+    floating point, and were it still outside, shrunk by a growing number of units in the last place.
     """
     a, u = feasible(problem, alpha, U)
     lambda1 = Fraction(problem.lambda1)
-    for e, omega in enumerate(problem.weights):
-        limit = (lambda1 * Fraction(float(omega))) ** 2
+    for e, (omega, given) in enumerate(zip(problem.weights.tolist(), np.asarray(U, dtype=float), strict=True)):
+        limit = (lambda1 * Fraction(omega)) ** 2
+        if _square(given) <= limit:
+            u[e] = given
         shrink = 4.0 * np.finfo(float).eps
-        while not sum(x * x for x in map(Fraction, u[e].tolist())) <= limit:
+        while not _square(u[e]) <= limit:
             u[e] = u[e] * (1.0 - shrink) if shrink < 1.0 else 0.0
             shrink *= 4.0
     return a, u
+
+
+def _square(row: FloatArray) -> Fraction:
+    """||row||^2 exactly."""
+    return sum((Fraction(x) ** 2 for x in row.tolist()), Fraction(0))
 
 
 def require_flint() -> Any:

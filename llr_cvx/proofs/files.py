@@ -19,7 +19,6 @@ computed. JSON numbers are decimal with 17 significant digits, which gives back 
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +37,7 @@ def certificate_arrays(cert: Certificate, W: ArrayLike) -> dict[str, FloatArray]
         "W": check.weight_matrix(W, (len(cert.alpha), cert.U.shape[1])),
         "alpha": cert.alpha,
         "U": cert.U,
-        "primal": np.asarray(cert.primal),
+        "primal": np.asarray(cert.primal + cert.rounding),
         "dual": np.asarray(cert.dual),
     }
 
@@ -70,13 +69,16 @@ def save_certificate(path: str | Path, cert: Certificate, W: ArrayLike) -> None:
 
 
 def load_certificate(path: str | Path, problem: Problem) -> tuple[Certificate, FloatArray]:
-    """Read (certificate, W); its values are recomputed, the claims in the file are not used."""
+    """Read (certificate, W); its values are recomputed, the claims in the file are not used.
+
+    Raises FileNotFoundError, or ValueError for any other file that is not a certificate of this problem.
+    """
     _is_json(path)
     try:
         arrays = checker.read(str(path), checker.CERTIFICATE)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # damaged bytes can make zipfile, zlib, json and NumPy raise almost anything
         raise ValueError(f"{path} is not a readable certificate: {error}") from error
     W = check.weight_matrix(arrays["W"], problem.shape)
     U = arrays["U"].reshape(-1, problem.shape[1]) if arrays["U"].size == 0 else arrays["U"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
-from llr_cvx.proofs.certificate import lower_bound
+from llr_cvx.proofs.certificate import lower_bound, rounding_share
 
 
 @dataclass
@@ -28,8 +28,9 @@ class Best:
 
     @property
     def relative_gap(self) -> float:
-        """(objective - dual) / objective."""
-        return (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
+        """(objective - dual) / objective, and the share that the proof will charge for rounding."""
+        gap = (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
+        return gap + rounding_share(self.problem)
 
     def primal(self, W: FloatArray, objective: float) -> None:
         """Keep W if it is better."""

@@ -156,7 +156,7 @@ def verify(problem: Problem, W: ArrayLike, tol: float = 1e-6, *, time_limit: flo
     parts = gap_parts(problem, W, proof) if problem.lambda2 > 0 and np.isfinite(objective) else {}
     zero, fused = _excess(problem, W, best.W, proof, max(best_high - dual, 0.0))
     return Verdict(
-        accepted=bool(suboptimality[1] <= tol * objective < np.inf),
+        accepted=bool(suboptimality[1] <= tol * low),
         suboptimality=suboptimality,
         objective=objective,
         tol=tol,

@@ -15,7 +15,7 @@ import llr_cvx
 #: The path of the data, one layer per module or folder. A module may import from its own layer and from those
 #: before it, never from a later one.
 LAYERS = [
-    {"arrays", "validation", "archive", "extras"},
+    {"arrays", "validation", "archive", "extras", "separability"},
     {"graph", "datasets"},
     {"problem"},
     {"oracles", "checker"},

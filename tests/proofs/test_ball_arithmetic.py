@@ -7,20 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from builders import is_exactly_feasible
 
 import llr_cvx as llr
 from llr_cvx.instances import load_instance
 from llr_cvx.instances.drill import hostile_problem
 from llr_cvx.proofs.ball_arithmetic import enclose, exactly_feasible
-
-
-def is_exactly_feasible(problem, alpha, U):
-    """The dual constraints in rational arithmetic, without any tolerance."""
-    inside = all(
-        sum(Fraction(x) ** 2 for x in u.tolist()) <= (Fraction(problem.lambda1) * Fraction(float(w))) ** 2
-        for u, w in zip(U, problem.weights, strict=True)
-    )
-    return inside and bool(np.all((alpha >= 0) & (alpha <= 1)))
 
 
 def fraction_parts(problem, W, alpha, U):
@@ -97,6 +89,13 @@ def test_exact_feasibility_does_not_rest_on_the_floating_point_projection(monkey
     alpha = np.full(p.shape[0], 0.5)
     assert not is_exactly_feasible(p, alpha, U)
     assert is_exactly_feasible(p, *exactly_feasible(p, alpha, U))
+
+
+def test_a_dual_point_that_is_feasible_is_left_alone():
+    """On the very boundary of each ball: ||(3, 4)|| = 5."""
+    p = llr.Problem(np.eye(2), [1, -1], [[0, 1]], [5.0], lambda1=2.0, lambda2=1.0)
+    _, u = exactly_feasible(p, [0.5, 0.5], [[6.0, 8.0]])
+    assert u.tolist() == [[6.0, 8.0]]
 
 
 def test_far_infeasible_dual_point_still_gives_a_true_bound():

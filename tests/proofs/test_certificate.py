@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 from builders import (
     GRID,
     is_dual_feasible,
+    is_exactly_feasible,
     random_problem,
     slow_dual,
     slow_dual_vectors,
@@ -19,7 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llr_cvx as llr
+from llr_cvx.instances import list_instances, load_instance
+from llr_cvx.instances.drill import hostile_problem
+from llr_cvx.instances.generators import star
 from llr_cvx.oracles import solve_decoupled
+from llr_cvx.proofs.ball_arithmetic import enclose
 from llr_cvx.proofs.certificate import Certificate, certificate, dual_objective, entropy, feasible, score_interval
 
 Case = tuple[int, int, int, float, float]
@@ -190,6 +197,101 @@ def test_a_dual_point_of_the_wrong_shape_is_named() -> None:
         certificate(p, W, alpha, np.full_like(U, np.nan))
 
 
+# ---- rounding is part of the proof -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3, 60])
+def test_feasible_holds_in_exact_arithmetic_and_is_a_projection(d: int) -> None:
+    """Radii from 0 to 1e300 and U_e on, just inside and far outside their balls."""
+    rng = np.random.default_rng(d)
+    E = 200
+    weights = 10.0 ** rng.uniform(-150, 150, E) * (rng.random(E) < 0.9)
+    p = llr.Problem(
+        np.eye(E + 1, d), np.r_[-1, np.ones(E)], star(E + 1), weights, 10.0 ** rng.uniform(-150, 150), 1.0
+    )
+    directions = rng.standard_normal((E, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    U = directions * (p.radii * (1 + rng.choice([-1e-15, 0.0, 1e-16, 1e-12, 3.0], E)))[:, None]
+    U[::7] = 10.0 ** rng.uniform(-320, 300, (len(U[::7]), d))
+    alpha = np.full(E + 1, 0.5)
+    assert not is_exactly_feasible(p, alpha, U)
+    a, u = feasible(p, alpha, U)
+    assert is_exactly_feasible(p, a, u)
+    assert np.array_equal(feasible(p, a, u)[1], u)
+    near = np.arange(E) % 7 > 0
+    np.testing.assert_allclose(u[near], (directions * p.radii[:, None])[near], rtol=1e-13, atol=1e-289)
+
+
+@pytest.mark.parametrize(("omega", "entry"), [(0.0, 1.5e-162), (1e-310, 1.5e-162), (0.0, 5e-324)])
+def test_an_edge_of_radius_zero_proves_nothing_however_small_its_U(omega: float, entry: float) -> None:
+    """The squares of U underflow; 39 such edges used to prove 1e-11 more than the optimum."""
+    N = 40
+    p = llr.Problem(np.full((N, 1), 1e-150), np.r_[-1, np.ones(N - 1)], star(N), np.full(N - 1, omega), 1.0, 1e-303)
+    W = solve_decoupled(p.with_lambdas(0.0))
+    c = llr.certify(p, W, p.alpha(W), np.full((N - 1, 1), -entry))
+    assert not c.U.any()
+    assert c.dual <= enclose(p, W, c.alpha, c.U).primal_high
+
+
+def assert_proved(p: llr.Problem, W: np.ndarray, c: Certificate) -> None:
+    proof = enclose(p, W, c.alpha, c.U)
+    assert np.array_equal(proof.U, c.U)  # feasible in exact arithmetic, so the ball arithmetic moved nothing
+    assert c.dual <= proof.dual_high
+    assert c.dual <= proof.primal_high
+    assert c.primal - c.rounding <= proof.primal_low <= proof.primal_high <= c.primal + c.rounding
+
+
+@pytest.mark.parametrize("start", range(0, 160, 20))
+def test_no_rounding_error_lifts_the_dual_value_above_the_optimum(start: int) -> None:
+    for seed in range(start, start + 20):
+        p = hostile_problem(seed) if seed % 2 else random_problem(seed, N=20, d=1 + seed % 5, lambda2=0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", llr.solution.ConvergenceWarning)
+            s = llr.solve_irls(p, tol=1e-13)
+        assert_proved(p, s.W, s.certificate)
+
+
+@pytest.mark.parametrize("name", list_instances())
+def test_no_rounding_error_lifts_the_dual_value_of_an_instance(name: str) -> None:
+    instance = load_instance(name)
+    c = instance.certificate
+    assert_proved(instance.problem, instance.W, c)
+    assert c.dual <= instance.upper
+    assert c.relative_gap <= 1e-13
+
+
+def test_terms_that_cancel_prove_only_what_their_rounding_leaves() -> None:
+    """U = fl(alpha x) makes every computed v vanish; the true one is 1e-18, and with this lambda2 that is a lot."""
+    X = np.random.default_rng(0).uniform(0.1, 1.0, (2, 5))[[0, 0]]
+    p = llr.Problem(X, [1, -1], [[0, 1]], [1.0], lambda1=10.0, lambda2=1e-36)
+    alpha = np.full(2, 1.0 / 3.0)
+    U = alpha[:1, None] * X[:1]
+    assert not p.dual_vectors(alpha, U).any()
+    c = certificate(p, np.zeros(p.shape), alpha, U)
+    proof = enclose(p, np.zeros(p.shape), alpha, U)
+    assert np.array_equal(c.U, U)
+    assert c.dual <= proof.dual_high < entropy(alpha).sum() - 0.1
+
+
+def test_a_tolerance_is_proved_only_with_room_for_rounding() -> None:
+    c = solved(GRID[7]).certificate
+    tight = replace(c, dual=c.primal * (1 - 1e-9))
+    assert not tight.proves(1e-9)
+    assert tight.proves(1.0001e-9)
+    assert 0 < c.rounding < 1e-14 * c.primal
+    assert not replace(c, rounding=1e-6 * c.primal).proves(1e-7)
+
+
+def test_the_rounding_of_scores_that_cancel_is_counted() -> None:
+    """Margins near 0 as differences of numbers near 1e10."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        p = llr.Problem(rng.standard_normal((4, 3)), [1, 1, -1, -1], [], [], 0.0, 1e-30)
+        W = 1e10 * rng.standard_normal(p.shape)
+        W[:, 2] = -(p.X[:, :2] * W[:, :2]).sum(axis=1) / p.X[:, 2]
+        assert_proved(p, W, certificate(p, W, np.full(4, 0.5), np.zeros((0, 3))))
+
+
 # ---- proven intervals of the scores ---------------------------------------------------------------------
 
 
@@ -234,6 +336,16 @@ def test_score_bounds_of_a_rough_answer_hold_those_of_a_fine_one(case: Case) -> 
     assert np.all(fine_low <= high)
     assert np.all(low <= p.scores(s.W) + 1e-9)
     assert np.all(p.scores(s.W) - 1e-9 <= high)
+
+
+def test_score_bounds_leave_room_for_rounding_where_the_gap_is_zero() -> None:
+    """With gap 0 the score is log((1 - alpha) / alpha) exactly, and no double."""
+    c = solved(GRID[7]).certificate
+    low, high = replace(c, dual=c.primal, rounding=0.0).score_bounds
+    with localcontext() as context:
+        context.prec = 50
+        truth = [int(y) * ((1 - Decimal(a)) / Decimal(a)).ln() for a, y in zip(c.alpha, c.y, strict=True)]
+        assert all(Decimal(a) < t < Decimal(b) for a, t, b in zip(low.tolist(), truth, high.tolist(), strict=True))
 
 
 def test_score_interval_ends_where_the_excess_is_reached() -> None:

@@ -340,6 +340,16 @@ def test_a_gap_that_is_negative_beyond_rounding_proves_nothing() -> None:
     assert not replace(c, dual=c.primal * (1 + 1e-9)).proves(1e-6)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_that_reaches_tol_leaves_room_for_the_rounding_of_its_proof(seed: int) -> None:
+    """The tolerance is the very gap at which an earlier run stopped."""
+    p = small(seed=seed)
+    s = llr.solve_irls(p, tol=1e-7)
+    gap = (s.objective - s.trace.dual[-1]) / s.objective
+    assert 0 < gap < s.certificate.relative_gap
+    assert llr.solve_irls(p, tol=gap).status == "optimal"
+
+
 def test_a_start_worse_than_zero_is_ignored() -> None:
     p = small()
     for size in (1e3, 1e154, 1e308):

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import llr_cvx as llr
+from llr_cvx import checker
 from llr_cvx.instances import list_instances, load_instance
+from llr_cvx.instances.generators import chain
+from llr_cvx.proofs.ball_arithmetic import enclose
 from llr_cvx.verdicts.traces import verify_trace
 from llr_cvx.verdicts.weights import gap_parts, verify
 
@@ -116,6 +119,62 @@ def test_clarabel_is_judged_fairly():
     assert len(verdict.should_be_fused) > 50  # ... nor exactly fused
     stopped = llr.solve_exact(instance.problem, max_iter=5)
     assert not verify(instance.problem, stopped.W).accepted
+
+
+def mixed_scales(seed):
+    """Columns of size 10^U(-4, 4): products x_ik w_ik far larger than a small J."""
+    rng = np.random.default_rng([7, seed])
+    N, d = int(rng.integers(4, 40)), int(rng.integers(1, 9))
+    X = rng.standard_normal((N, d)) * 10.0 ** rng.uniform(-4, 4, d)
+    y = rng.permutation(np.where(np.arange(N) < rng.integers(1, N), 1.0, -1.0))
+    weights = np.exp(rng.standard_normal(N - 1))
+    return llr.Problem(X, y, chain(N), weights, 10.0 ** rng.uniform(-3, 2), 10.0 ** rng.uniform(-3, 2))
+
+
+def checked_interval(p, W):
+    """The checker's interval of J(W)."""
+    return checker.primal(tuple(getattr(p, name) for name in checker.PROBLEM), W)
+
+
+@pytest.mark.parametrize("seed", [*range(50, 90), 109, 205, 292])
+def test_what_the_solver_proves_for_features_of_mixed_scale_is_accepted(seed):
+    p = mixed_scales(seed)
+    s = llr.solve_irls(p, tol=1e-9)
+    assert s.status == "optimal"
+    verdict = verify(p, s.W, tol=1e-9)
+    assert verdict.accepted, str(verdict)
+    proof = enclose(p, s.W, s.certificate.alpha, s.certificate.U)
+    low, high = checked_interval(p, s.W)
+    assert low <= proof.primal_low <= proof.primal_high <= high
+    assert high - low <= 1e-11 * high
+    assert verdict.suboptimality[1] >= proof.primal_high - proof.dual_high
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8, 1e12, 1e16])
+def test_the_interval_holds_where_products_cancel(size):
+    """Sums of products of the given size that cancel to margins of any sign and size below."""
+    rng = np.random.default_rng(int(np.log10(size)))
+    for _ in range(40):
+        p = llr.Problem(rng.standard_normal((6, 4)), np.tile([1, -1], 3), chain(6), np.ones(5), 1e-20, 1e-40)
+        W = size * rng.standard_normal(p.shape)
+        rest = size ** rng.uniform(-1, 1, 6) * rng.standard_normal(6)
+        W[:, 3] = (rest - (p.X[:, :3] * W[:, :3]).sum(axis=1)) / p.X[:, 3]
+        proof = enclose(p, W, np.zeros(6), np.zeros((5, 4)))
+        low, high = checked_interval(p, W)
+        assert low <= proof.primal_low <= proof.primal_high <= high
+
+
+def test_the_interval_holds_where_radii_underflow():
+    """lambda1 omega_e is 0 in doubles, all losses vanish, and J(W) = 1e-197 is what is left."""
+    rng = np.random.default_rng(0)
+    p = llr.Problem(1e-149 * np.ones((4, 2)), [1, 1, -1, -1], chain(4), np.full(3, 1e-150), 1e-200, 0.0)
+    W = 1e153 * p.y[:, None] * (1 + rng.random(p.shape))
+    proof = enclose(p, W, np.zeros(4), np.zeros((3, 2)))
+    assert proof.primal_low > p.objective(W) == 0.0
+    low, high = checked_interval(p, W)
+    assert low <= proof.primal_low <= proof.primal_high <= high
+    c = llr.certify(p, W, np.zeros(4), np.zeros((3, 2)))
+    assert c.primal - c.rounding <= proof.primal_low <= proof.primal_high <= c.primal + c.rounding
 
 
 def test_overflowing_w_is_rejected():
