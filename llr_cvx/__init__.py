@@ -6,6 +6,7 @@ from llr_cvx.graph import similarity_graph
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
 from llr_cvx.solvers.exact import formulate, solve_exact
+from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
 from llr_cvx.solvers.path import regularization_path
 from llr_cvx.verdicts.dual_search import certify
@@ -21,6 +22,7 @@ __all__ = [
     "regularization_path",
     "similarity_graph",
     "solve_exact",
+    "solve_fast",
     "solve_irls",
     "verify",
 ]

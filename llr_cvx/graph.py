@@ -163,9 +163,7 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
     n_samples = X.shape[0]
     K = check.whole_number(n_neighbors, "n_neighbors")
     if K >= n_samples:
-        raise ValueError(
-            f"n_neighbors must be smaller than the number of pooled samples: got {K} for {n_samples} rows"
-        )
+        raise ValueError(f"n_neighbors must be smaller than the number of pooled samples: got {K} for {n_samples} rows")
     # Scaling by a power of two is exact and keeps squares finite; centring preserves the digits of close rows.
     scale = float(np.ldexp(1.0, int(np.frexp(np.abs(X).max())[1]) - 1))
     Xs = X / scale

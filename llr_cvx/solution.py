@@ -33,21 +33,27 @@ class ConvergenceWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One entry an iteration of an iterative solver.
+    """Per-iteration history of an iterative solver.
 
     Attributes
     ----------
-    objective, smoothed_objective : arrays
-        J(W) and J_epsilon(W) of each iterate.
+    phase : array of str
+        The method that made each iterate; "irls" for IRLS steps.
+    objective, best : arrays
+        J(W) of that iterate, and its running minimum.
+    smoothed_objective : array
+        J_epsilon(W); NaN outside IRLS.
     dual : array
-        The best lower bound proved so far.
+        The largest lower bound proved so far.
     epsilon : array
-        The smoothing in force.
+        The smoothing in force; 0 outside IRLS.
     seconds : array
         Time since the start.
     """
 
+    phase: NDArray[np.str_]
     objective: FloatArray
+    best: FloatArray
     smoothed_objective: FloatArray
     dual: FloatArray
     epsilon: FloatArray
@@ -58,8 +64,14 @@ class Trace:
             object.__setattr__(self, f.name, read_only(getattr(self, f.name)))
 
     def is_monotone(self, rtol: float = 1e-12) -> bool:
-        """Whether J_epsilon never rises by more than rtol, relatively, from one entry to the next."""
-        return first_rise(self.smoothed_objective, rtol) is None
+        """Whether J_epsilon never rises by more than rtol, relatively, from one IRLS step to the next.
+
+        Nothing is claimed of other phases: there J may rise. Without an IRLS step there is nothing to violate.
+        """
+        irls = np.concatenate([[False], self.phase == "irls", [False]])
+        starts, ends = np.flatnonzero(irls[1:] & ~irls[:-1]), np.flatnonzero(irls[:-1] & ~irls[1:])
+        runs = [self.smoothed_objective[i:j] for i, j in zip(starts, ends, strict=True)]
+        return all(np.isfinite(values).all() and first_rise(values, rtol) is None for values in runs)
 
 
 def first_rise(values: FloatArray, rtol: float = 1e-12) -> int | None:
@@ -91,9 +103,9 @@ class Solution:
 
     Examples
     --------
-    >>> from llr_cvx import Problem, solve_irls
+    >>> from llr_cvx import Problem, solve_fast
     >>> p = Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.1, lambda2=1.0)
-    >>> s = solve_irls(p)
+    >>> s = solve_fast(p)
     >>> s.status, s.W.shape, s.certificate.dual <= s.objective
     ('optimal', (2, 1), True)
     """
@@ -121,8 +133,8 @@ class Solution:
     def support(self) -> NDArray[np.bool_]:
         """Where W is not exactly zero: the features selected for each sample.
 
-        Conic solvers leave no exact zeros and no exactly equal rows; `solve_irls` does, and for tol <= 1e-9, where
-        its finish succeeds, they are those of the optimum.
+        Conic solvers leave no exact zeros and no exactly equal rows. `solve_irls` and `solve_fast` round to them; for
+        tol <= 1e-9, where the finish of `solve_fast` succeeds, they are those of the optimum.
         """
         return read_only(self.W != 0.0)
 
@@ -130,7 +142,7 @@ class Solution:
     def clusters(self) -> IntArray:
         """A label for each sample; samples joined by edges along which rows of W are exactly equal share it.
 
-        As for `support`, that is of use with `solve_irls`.
+        As for `support`, of use with `solve_irls` and `solve_fast`.
         """
         live = self.problem.edges[self.problem.weights > 0]
         fused = np.all(self.W[live[:, 0]] == self.W[live[:, 1]], axis=1)

@@ -23,9 +23,7 @@ def real_array(value: ArrayLike, name: str, ndim: int) -> FloatArray:
     if array.size and not np.isfinite(array).all():
         first = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
         where = f"row {first[0]}" + (f", column {first[1]}" if len(first) > 1 else "")
-        raise ValueError(
-            f"{name} has a non-finite value {array[first]} at {where}: fill or remove that entry first"
-        )
+        raise ValueError(f"{name} has a non-finite value {array[first]} at {where}: fill or remove that entry first")
     return array
 
 
@@ -129,9 +127,7 @@ def edge_weights(value: ArrayLike, n_edges: int) -> FloatArray:
         raise ValueError(f"weights must be >= 0, got {weights[e]:g} at row {e}")
     if weights.max(initial=0.0) > MAX_MAGNITUDE:
         e = int(weights.argmax())
-        raise ValueError(
-            f"weights must be at most {MAX_MAGNITUDE:g}, got {weights[e]:g} at row {e}: scale them down"
-        )
+        raise ValueError(f"weights must be at most {MAX_MAGNITUDE:g}, got {weights[e]:g} at row {e}: scale them down")
     return weights
 
 

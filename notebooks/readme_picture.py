@@ -36,9 +36,7 @@ def draw(path: Path) -> None:
     dots = left.scatter(*X_test[:, [0, 3]].T, s=26, c=log_r, cmap="plasma", edgecolors="k", linewidths=0.4)
     left.scatter([], [], s=26, c="tab:purple", edgecolors="k", linewidths=0.4, label="test samples")
     for rank, i in enumerate(worst[:6]):
-        left.annotate(
-            str(rank + 1), X_test[i, [0, 3]], xytext=(5 if rank % 2 else -11, 3), textcoords="offset points"
-        )
+        left.annotate(str(rank + 1), X_test[i, [0, 3]], xytext=(5 if rank % 2 else -11, 3), textcoords="offset points")
     left.set(xlabel="feature 1", ylabel="feature 4", title="which samples are outliers?")
     left.legend(frameon=False, loc="lower right", fontsize=8)
     figure.colorbar(dots, ax=left, label="log density ratio (low: outlier)")

@@ -8,7 +8,10 @@ from functools import cache
 import numpy as np
 
 import llr_cvx as llr
+from llr_cvx import checker
 from llr_cvx.solution import Solution
+from llr_cvx.solvers.run import Step
+from llr_cvx.solvers.smoothing import smoothed_objective
 
 
 def random_problem(
@@ -102,3 +105,29 @@ def fused_share(p: llr.Problem, W: np.ndarray) -> float:
     """Share of the edges along which W is constant to a millionth of its largest entry."""
     D = np.linalg.norm(W[p.edges[:, 0]] - W[p.edges[:, 1]], axis=1)
     return float(np.mean(1e-5 * np.abs(W).max() >= D))
+
+
+def recomputed(p: llr.Problem, steps: list[Step]) -> dict[str, np.ndarray]:
+    """What a trace should say of the iterates that a callback was given: J, J_epsilon, and the smallest J so far."""
+    J = np.array([p.objective(step.W) for step in steps])
+    J_epsilon = [smoothed_objective(p, step.W, step.epsilon) if step.phase == "irls" else np.nan for step in steps]
+    return {"objective": J, "smoothed_objective": np.array(J_epsilon), "best": np.minimum.accumulate(J)}
+
+
+def contradictions(s: Solution, steps: list[Step]) -> list[str]:
+    """The columns of a trace that the iterates contradict, to 1e-12; `dual` if the bound falls or lies above J."""
+    assert s.trace is not None
+    true = recomputed(s.problem, steps)
+    wrong = [k for k, v in true.items() if not np.allclose(getattr(s.trace, k), v, rtol=1e-12, atol=0, equal_nan=True)]
+    dual = s.trace.dual
+    if np.any(np.diff(dual) < 0) or np.any(dual > true["best"] * (1.0 + 1e-12)):
+        wrong.append("dual")
+    return wrong
+
+
+def proved(s: Solution, tol: float) -> bool:
+    """Whether the checker, which imports nothing of the package, confirms W and its dual point to tol."""
+    p, c = s.problem, s.certificate
+    problem = {name: np.asarray(getattr(p, name), dtype=float) for name in checker.PROBLEM}
+    claim = {"W": s.W, "alpha": c.alpha, "U": c.U, "primal": np.asarray(s.objective), "dual": np.asarray(c.dual)}
+    return bool(checker.check(problem, claim, tol)["confirmed"])

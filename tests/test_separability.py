@@ -22,9 +22,7 @@ def attained(Z: np.ndarray) -> bool:
 def scaled(Z: np.ndarray, rng: np.random.Generator, spread: int) -> np.ndarray:
     """Rows and columns times powers of two, which is exact: the answer stays the same."""
     N, d = Z.shape
-    return np.ldexp(
-        np.ldexp(Z, rng.integers(-spread, spread + 1, (1, d))), rng.integers(-spread, spread + 1, (N, 1))
-    )
+    return np.ldexp(np.ldexp(Z, rng.integers(-spread, spread + 1, (1, d))), rng.integers(-spread, spread + 1, (N, 1)))
 
 
 def planted(seed: int, spread: int) -> tuple[np.ndarray, np.ndarray]:

@@ -58,9 +58,7 @@ def attempts(
     done: list[Attempt] = []
     for tolerance in tolerances:
         tell(f"{solver} with tolerance {tolerance:.0e}, N = {own.shape[0]}, d = {own.shape[1]} ...")
-        done.append(
-            attempt(own, solver, f"{tolerance:.0e}", target, options(tolerance) | limits[solver], rules.clock)
-        )
+        done.append(attempt(own, solver, f"{tolerance:.0e}", target, options(tolerance) | limits[solver], rules.clock))
         tell(f"{solver}: gap {shown_gap(done[-1].reached, '.1e')} proved after {done[-1].seconds:.2f} s")
         if done[-1].reached <= target or not done[-1].solved:
             break

@@ -17,8 +17,9 @@ _COLORS = {
     "IRLS": "#000000",
     "CLARABEL": "#D55E00",
     "SCS": "#0072B2",
-    "IRLS path": "#009E73",
-    "IRLS cold": "#999999",
+    "FAST": "#009E73",
+    "FAST path": "#009E73",
+    "FAST cold": "#999999",
 }
 
 
@@ -49,10 +50,12 @@ def _draw_race(ax: Axes, records: list[Record]) -> None:
 
 def _draw_growth(ax: Axes, records: list[Record]) -> None:
     name = "N" if records[0].part == "size" else "d"
-    cells = groups(records, lambda r: (r.N, r.d))
-    size = [getattr(cell[0], name) for cell in cells]
-    ratio = [middle(cell) / middle(cells[0]) for cell in cells]
-    ax.plot(size, ratio, marker="o", color=_COLORS["IRLS"], label=f"IRLS, gap {records[0].gap:.0e}")
+    for line in groups(records, lambda r: r.solver):
+        cells = groups(line, lambda r: (r.N, r.d))
+        size = [getattr(cell[0], name) for cell in cells]
+        ratio = [middle(cell) / middle(cells[0]) for cell in cells]
+        solver = line[0].solver
+        ax.plot(size, ratio, marker="o", color=_COLORS[solver], label=f"{solver}, gap {records[0].gap:.0e}")
     ax.plot(size, [s / size[0] for s in size], ":", color="#999999", label=f"proportional to {name}")
     ax.set(xscale="log", yscale="log", xlabel=name, ylabel="time, ratio to the first", title=f"Growth with {name}")
     ax.set_xticks(size, [f"{s:,}" for s in size])
@@ -64,16 +67,20 @@ def _draw_growth(ax: Axes, records: list[Record]) -> None:
 
 def _draw_path(ax: Axes, records: list[Record]) -> None:
     places = groups(records, lambda r: (r.d, r.setting))
-    for solver, shift in (("IRLS path", -0.2), ("IRLS cold", 0.2)):
+    for solver, shift in (("FAST path", -0.2), ("FAST cold", 0.2)):
         heights = [middle(select(place, solver=solver)) for place in places]
-        name = solver.removeprefix("IRLS ")
+        name = solver.removeprefix("FAST ")
         ax.bar([k + shift for k in range(len(places))], heights, width=0.4, color=_COLORS[solver], label=name)
     ax.set_xticks(
         range(len(places)),
-        [f"d = {place[0].d}\n{place[0].setting.removeprefix('lambda1 ')}" for place in places],
+        [f"d = {place[0].d}\n{place[0].setting.partition(' ')[2]}" for place in places],
         fontsize=8,
     )
-    ax.set(ylabel="seconds", xlabel="range of lambda1", title=f"Path of {records[0].points} points")
+    ax.set(
+        ylabel="seconds",
+        xlabel=f"range of {records[0].setting.partition(' ')[0]}",
+        title=f"Path of {records[0].points} points",
+    )
     ax.legend(fontsize=8)
 
 

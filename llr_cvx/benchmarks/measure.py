@@ -1,7 +1,7 @@
-"""Measuring the fast solver: seconds until a relative gap is *proved*.
+"""Measuring IRLS and the fast solver: seconds until a relative gap is *proved*.
 
-It proves the gap as it runs: that time is its own. The median of several runs counts, each on a fresh copy of the
-problem, so that nothing is left over from the run before. Its rivals on the same instances are measured in
+They prove the gap as they run, within the time that is measured. The median of several runs counts, each on a fresh
+copy of the problem, so that nothing is left over from the run before. Conic solvers are measured in
 `llr_cvx.benchmarks.conic`.
 """
 
@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,12 @@ from llr_cvx.benchmarks.resources import blas_threads, peak_memory
 from llr_cvx.datasets import synthetic_of_size
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning, Solution
+from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
 from llr_cvx.solvers.path import regularization_path
+
+#: The solvers of this package.
+SOLVERS: dict[str, Callable[..., Solution]] = {"IRLS": solve_irls, "FAST": solve_fast}
 
 #: Repeating a run stops, after at least one, when this many seconds are spent.
 REPEAT_SECONDS = 20.0
@@ -40,7 +45,7 @@ class Record:
     part : str
         "race", "size", "dim", "path", "plane", "coupled", "large" or "million".
     solver : str
-        "IRLS", "CLARABEL", "SCS"; for a path "IRLS path" and "IRLS cold".
+        "IRLS", "FAST", "CLARABEL", "SCS"; for a path "FAST path" and "FAST cold".
     N, d, lambda1, lambda2, seed
         The instance.
     gap, reached : float
@@ -53,6 +58,8 @@ class Record:
         `seconds` is the median of so many runs, in each of which so many problems were solved.
     fused_share : float
         Share of the edges that are fused at the optimum; see `fused_share`.
+    monotone : bool or None
+        Whether J_epsilon never rose; None where that is not promised.
     peak_bytes : int or None
         Largest memory of a process that did this and nothing else.
     """
@@ -72,6 +79,7 @@ class Record:
     runs: int = 1
     points: int = 1
     fused_share: float = math.nan
+    monotone: bool | None = None
     peak_bytes: int | None = None
 
     @property
@@ -87,7 +95,7 @@ class Rules:
     Attributes
     ----------
     threads, runs : int
-        Threads of BLAS and of Clarabel's own factorisation; runs of the fast solver, to take the median of.
+        Threads of BLAS and of Clarabel's own factorisation; runs of IRLS and FAST, to take the median of.
     time_limit : float
         Seconds for one run of a conic solver.
     clock : callable
@@ -110,47 +118,51 @@ def instance(N: int, d: int, seed: int, lambda1: float = 0.1, lambda2: float = 1
     return Problem.from_samples(X_inlier, X_test, lambda1, lambda2)
 
 
-# ---- the fast solver --------------------------------------------------------------------------------------
+# ---- IRLS and the fast solver -----------------------------------------------------------------------------
 
 
-def measure_irls(
-    part: str, problem: Problem, gap: float, seed: int, rules: Rules, progress: bool = False
+def measure_solver(
+    part: str, solver: str, problem: Problem, gap: float, seed: int, rules: Rules, progress: bool = False
 ) -> Record:
-    """The median time of `solve_irls` to a gap; fewer runs if they are long."""
+    """The median time of IRLS or FAST to a gap; fewer runs if they are long."""
     seconds: list[float] = []
     while len(seconds) < rules.runs and sum(seconds) < REPEAT_SECONDS:
         fresh = copy.copy(problem)
         began = rules.clock()
-        with _quietly():
-            s = solve_irls(fresh, gap, progress=progress)
+        with quietly():
+            s = SOLVERS[solver](fresh, gap, progress=progress)
         seconds.append(rules.clock() - began)
     reached = s.certificate.relative_gap
     return Record(
-        *(part, "IRLS", *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
+        *(part, solver, *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
         seconds=statistics.median(seconds) if reached <= gap else math.nan,
         reached=reached,
         setting=f"median of {len(seconds)}",
         runs=len(seconds),
         fused_share=fused_share(s),
+        monotone=s.trace.is_monotone() if solver == "IRLS" and s.trace else None,
     )
 
 
-def measure_path(problem: Problem, lambda1s: Sequence[float], gap: float, seed: int, rules: Rules) -> list[Record]:
-    """A warm-started path and the same points solved from nothing, in turns."""
+def measure_path(
+    problem: Problem, penalty: str, values: Sequence[float], gap: float, seed: int, rules: Rules
+) -> list[Record]:
+    """A warm-started path over lambda1 or lambda2, and the same points solved from nothing, in turns."""
+    varied: tuple[Any, Any] = (values, None) if penalty == "lambda1" else (None, values)
 
     def warm() -> list[Solution]:
-        return regularization_path(copy.copy(problem), lambda1s, problem.lambda2, tol=gap)
+        return regularization_path(copy.copy(problem), *varied, tol=gap)
 
     def cold() -> list[Solution]:
-        return [solve_irls(copy.copy(problem).with_lambdas(lambda1=l1), gap) for l1 in lambda1s]
+        return [solve_fast(copy.copy(problem).with_lambdas(**{penalty: value}), gap) for value in values]
 
-    ways = {"IRLS path": warm, "IRLS cold": cold}
+    ways = {"FAST path": warm, "FAST cold": cold}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     worst = dict.fromkeys(ways, -math.inf)
-    while len(seconds["IRLS cold"]) < rules.runs and sum(seconds["IRLS cold"]) < REPEAT_SECONDS:
+    while len(seconds["FAST cold"]) < rules.runs and sum(seconds["FAST cold"]) < REPEAT_SECONDS:
         for name, way in ways.items():
             began = rules.clock()
-            with _quietly():
+            with quietly():
                 solutions = way()
             seconds[name].append(rules.clock() - began)
             worst[name] = max(worst[name], *(s.certificate.relative_gap for s in solutions))
@@ -159,9 +171,9 @@ def measure_path(problem: Problem, lambda1s: Sequence[float], gap: float, seed: 
             *("path", name, *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
             seconds=statistics.median(seconds[name]) if worst[name] <= gap else math.nan,
             reached=worst[name],
-            setting=f"lambda1 {min(lambda1s):g} to {max(lambda1s):g}",
+            setting=f"{penalty} {values[0]:g} to {values[-1]:g}",
             runs=len(seconds[name]),
-            points=len(lambda1s),
+            points=len(values),
         )
         for name in ways
     ]
@@ -179,7 +191,7 @@ def fused_share(s: Solution) -> float:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """A gap that is missed goes into the record, not into a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -192,15 +204,13 @@ def _quietly() -> Iterator[None]:
 def measure_apart(
     part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules
 ) -> Record:
-    """Make and solve an instance once in a new process, and note that process's peak of memory."""
+    """Make an instance and solve it once by FAST in a new process, and note that process's peak of memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_alone, part, N, d, seed, lambda1, lambda2, gap, rules).result()
 
 
-def _alone(
-    part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules
-) -> Record:
+def _alone(part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules) -> Record:
     with blas_threads(rules.threads):
         problem = instance(N, d, seed, lambda1, lambda2)
-        record = measure_irls(part, problem, gap, seed, replace(rules, runs=1), progress=True)
+        record = measure_solver(part, "FAST", problem, gap, seed, replace(rules, runs=1), progress=True)
     return replace(record, peak_bytes=peak_memory())

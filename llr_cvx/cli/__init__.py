@@ -11,7 +11,7 @@ COMMANDS = {
     "verify": "Solve a problem with every solver, certify the answers and print the proof.",
     "detect": "Find and explain the outliers of a table, given a table of known inliers.",
     "reproduce": "Regenerate the figures and tables of the paper.",
-    "bench": "Race the fast solver against general conic solvers.",
+    "bench": "Measure the solvers: time to a proof, beside general conic solvers.",
     "instances": "List, export and regenerate the library of certified problems.",
 }
 

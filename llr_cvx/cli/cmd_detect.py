@@ -60,9 +60,7 @@ OUTPUT_OPTIONS = {"out": "--out", "report": "--report", "json_file": "--json"}
     "--sigma", type=opt.Width(), default="median", show_default=True, help="Gaussian width of the similarity."
 )
 @click.option("--lambda1", type=opt.NOT_NEGATIVE, default=0.1, show_default=True, help="Coupling of similar rows.")
-@click.option(
-    "--lambda2", type=opt.NOT_NEGATIVE, default=1.0, show_default=True, help="Sparsity of the explanations."
-)
+@click.option("--lambda2", type=opt.NOT_NEGATIVE, default=1.0, show_default=True, help="Sparsity of the explanations.")
 @click.option(
     "--choose-lambda",
     is_flag=True,
@@ -83,10 +81,10 @@ OUTPUT_OPTIONS = {"out": "--out", "report": "--report", "json_file": "--json"}
 @click.option("--intercept", is_flag=True, help="Add a constant feature.")
 @click.option(
     "--solver",
-    type=click.Choice(["irls", "exact"]),
-    default="irls",
+    type=click.Choice(["fast", "irls", "exact"]),
+    default="fast",
     show_default=True,
-    help="The fast solver, or the same model in CVXPY.",
+    help="The production solver, IRLS alone, or the same model in CVXPY.",
 )
 @click.option("--tol", type=opt.POSITIVE, default=1e-8, show_default=True, help="Relative duality gap to prove.")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
@@ -121,9 +119,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     outputs = {key: options[key] for key in OUTPUT_OPTIONS if options[key] is not None}
     for key, path in outputs.items():
         if path == "-":
-            raise click.UsageError(
-                f"{OUTPUT_OPTIONS[key]} writes a file, not standard output: give a file name, not -"
-            )
+            raise click.UsageError(f"{OUTPUT_OPTIONS[key]} writes a file, not standard output: give a file name, not -")
     report = outputs.get("report", "")
     if report and Path(report).suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"--report writes an HTML page: {report} must end in .html")
@@ -229,13 +225,11 @@ def _print(run: Detection, top: int) -> None:
         if not e.reasons:
             click.echo("    no feature selected")
         if e.next_feature:
-            click.echo(
-                f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection"
-            )
+            click.echo(f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection")
         if e.shares_with:
             others = [run.name_of(row) for row in e.shares_with[:10]]
             more = e.group_size - 1 - len(others)
-            click.echo(f"    same reason as: {', '.join(others)}{f' and {more} more' if more else ''}")
+            click.echo(f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}")
     if len(found) > top:
         click.echo(f"\n... and {len(found) - top} more")
     click.echo(

@@ -1,4 +1,4 @@
-"""`llr-cvx instances`: the library of certified problems, and the drill on hostile ones."""
+"""`llr-cvx instances`: the library of certified problems, and the drill on random ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from llr_cvx.cli import files
+from llr_cvx.cli import options as opt
 from llr_cvx.instances import Instance, list_instances, load_instance
-from llr_cvx.instances.drill import Report, drill
+from llr_cvx.instances.drill import GENERATORS, SOLVERS, Report, drill
 from llr_cvx.instances.export import export_instance, write_guide
 from llr_cvx.instances.library import DATA_DIR, build_instance, recertify, write_instance
 
@@ -155,21 +156,27 @@ def regenerate(folder: Path, names: list[str], json_file: Path | None) -> None:
 
 
 @command.command(name="drill")
+@click.option("--generator", type=click.Choice(tuple(GENERATORS)), default="hostile", show_default=True)
+@click.option("--solver", type=click.Choice(tuple(SOLVERS)), default="fast", show_default=True)
 @click.option("--problems", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of problems.")
 @click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap to claim.")
+@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative gap to claim.")
 @_json
-def drill_(problems: int, first_seed: int, tol: float, json_file: Path | None) -> None:
-    """Solve hostile random problems and let the independent checker judge every claim.
+def drill_(generator: str, solver: str, problems: int, first_seed: int, tol: float, json_file: Path | None) -> None:
+    """Solve random problems and let the independent checker judge every claim.
 
-    Counts wrong claims of optimality, unhandled exceptions, NumPy warnings, gaps that the checker does not confirm,
-    and wrong verdicts on corrupted W; exits with status 0 only if all counts are zero. The problems are defined in
-    llr_cvx/instances/drill.py; hostile_problem(seed) recreates one.
+    Hostile problems are small, with degenerate samples, graphs and scales; varied ones look like data. Counts wrong
+    claims of optimality, unhandled exceptions, NumPy warnings, gaps that the checker does not confirm, IRLS descents
+    that rise, and wrong verdicts on corrupted W; exits with status 0 only if all counts are zero. A problem is
+    recreated by hostile_problem(seed) in llr_cvx/instances/drill.py or varied_problem(seed) in varied.py beside it.
     """
     report = Report()
-    for report in drill(problems, tol=tol, first_seed=first_seed):
+    for report in drill(problems, SOLVERS[solver], tol, first_seed, generator):
         if report.problems % 50 == 0:
             click.echo(f"{report.problems} problems, {len(report.findings)} finding(s)", err=True)
     click.echo(str(report))
-    _save(json_file, asdict(report) | {"counts": {kind: report.count(kind) for kind in Report.KINDS}})
+    counts = {kind: report.count(kind) for kind in Report.KINDS}
+    least, share = report.slowest_tenth
+    slowest = {"seconds": least, "share": share}
+    _save(json_file, asdict(report) | {"solver": solver, "counts": counts, "slowest_tenth": slowest})
     raise SystemExit(1 if report.findings else 0)

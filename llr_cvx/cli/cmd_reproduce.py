@@ -56,7 +56,7 @@ def command(
     figure1   AUC against d for all methods; weights, scores and convergence of LLR
     table1    properties of the methods, from the registry
     table2    mean AUC (sd) on the seven benchmark sets, t-tests, difference from the paper
-    exact     LLR by IRLS against the exact conic model on a few trials of each set (minutes)
+    exact     LLR by solve_fast against the exact conic model on a few trials of each set (minutes)
     protocol  which of the choices that the paper leaves open come closest to its table (minutes)
     summary   what holds and what does not, from the results of the other targets
     all       figure1, table1 and table2
@@ -113,13 +113,9 @@ def _line(name: str, result: dict[str, Any], out: Path) -> str:
     """One line per target: the files written and the main figures."""
     parts = [f"{name}: {', '.join(str(out / file) for file in result['files'])}"]
     if "largest_relative_gap" in result:
-        parts.append(
-            f"largest proven gap {result['largest_relative_gap']:.3g} in {result['llr_trials']} LLR trials"
-        )
+        parts.append(f"largest proven gap {result['largest_relative_gap']:.3g} in {result['llr_trials']} LLR trials")
     if "closest" in result:
-        parts.append(
-            f"closest distance {result['distance']:.2f}; the default is number {result['default_is_number']}"
-        )
+        parts.append(f"closest distance {result['distance']:.2f}; the default is number {result['default_is_number']}")
     if "failed" in result:
         parts.append(f"failed: {len(result['failed'])}")
     return "; ".join(parts)

@@ -26,17 +26,20 @@ from llr_cvx.proofs.certificate import ROUNDING, Certificate, shown_gap
 from llr_cvx.solution import SolverError
 from llr_cvx.solvers.conic import installed
 from llr_cvx.solvers.exact import solve_exact
+from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
 from llr_cvx.verdicts.weights import verify
 
-DEFAULT_SOLVERS = ("CLARABEL", "IRLS")
+#: The solvers of this package; every other name is that of a conic solver.
+OWN = {"IRLS": solve_irls, "FAST": solve_fast}
+DEFAULT_SOLVERS = ("CLARABEL", *OWN)
 #: What each solver calls its time limit.
-TIME_LIMITS = {"IRLS": "time_limit", "CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+TIME_LIMITS = dict.fromkeys(OWN, "time_limit") | {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; numbers are NaN where a solver gave no W, `monotone` None where nothing is traced."""
+    """One line of the table; numbers are NaN where a solver gave no W, `monotone` None where no descent is promised."""
 
     solver: str
     objective: float
@@ -71,13 +74,13 @@ def numbers(problem: Problem, W: FloatArray, c: Certificate, rigorous: bool) -> 
 def solver_row(
     problem: Problem, solver: str, tol: float, rigorous: bool = False, time_limit: float | None = None
 ) -> Row:
-    """Solve and judge: an answer holds if proved optimal to tol, with a monotone descent where there is a trace."""
+    """Solve and judge: an answer holds if proved optimal to tol; for IRLS, J_epsilon must never have risen."""
     limit: dict[str, Any] = {} if time_limit is None else {TIME_LIMITS[solver]: time_limit}
     try:
-        s = solve_irls(problem, tol, **limit) if solver == "IRLS" else solve_exact(problem, solver, tol, **limit)
+        s = OWN[solver](problem, tol, **limit) if solver in OWN else solve_exact(problem, solver, tol, **limit)
     except SolverError as error:
         return Row(solver, math.nan, math.nan, math.nan, None, math.nan, "failed", False, str(error))
-    monotone = None if s.trace is None else s.trace.is_monotone()
+    monotone = s.trace.is_monotone() if solver == "IRLS" and s.trace else None
     verdict = "not monotone" if monotone is False else s.status
     c, message = s.certificate, s.message
     if s.status == "uncertified":
@@ -138,7 +141,7 @@ def table(rows: list[Row]) -> str:
     """The rows as text, at most 100 columns wide."""
     lines = [LAYOUT.format(*COLUMNS)]
     for r in rows:
-        monotone = "-" if r.monotone is None else "yes" if r.monotone else "NO"
+        monotone = {None: "–", True: "yes", False: "NO"}[r.monotone]
         numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _gap(r.relative_gap))
         lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
     return "\n".join(lines)
@@ -151,13 +154,13 @@ def wrap(line: str) -> str:
 
 def _show(number: float, how: str) -> str:
     if math.isnan(number):
-        return "-"
+        return "–"
     text = format(number, how)
     return text if len(text) <= 16 else format(number, ".9e")
 
 
 def _gap(number: float) -> str:
-    return "-" if math.isnan(number) else shown_gap(number, ".1e")
+    return "–" if math.isnan(number) else shown_gap(number, ".1e")
 
 
 # ---- the command ----------------------------------------------------------------------------------------
@@ -174,11 +177,12 @@ def _gap(number: float) -> str:
     type=click.Choice(list(SCALINGS)),
     help="Scale both files by the inliers, as detect does. [default: none; detect's is standard]",
 )
+@click.option("--W", "weights", type=click.Path(), help="A W to judge: .npy, .npz (array W) or .csv, inliers first.")
 @click.option(
-    "--W", "weights", type=click.Path(), help="A W to judge: .npy, .npz (array W) or .csv, inliers first."
-)
-@click.option(
-    "--solver", "solvers", multiple=True, help="IRLS, CLARABEL, SCS, ...; repeatable. [default: CLARABEL and IRLS]"
+    "--solver",
+    "solvers",
+    multiple=True,
+    help="IRLS, FAST, or a conic solver: CLARABEL, SCS, ...; repeatable. [default: CLARABEL, IRLS and FAST]",
 )
 @click.option(
     "--rigorous",
@@ -210,7 +214,7 @@ def command(
     json_file: str | None,
     **options: Any,
 ) -> None:
-    """Solve a problem with every solver, certify the answers and print the proof.
+    """Solve a problem with a conic solver, IRLS and the fast solver, certify the answers and print the proof.
 
     Judged is the saved PROBLEM (.npz), or two tables given by --inliers and --test, or without either the
     paper's synthetic data in small. Each answer W gets a lower bound of the optimum from a dual point:
@@ -224,10 +228,11 @@ def command(
     objective      J(W), recomputed from W
     proven J* >=   a lower bound that holds for every W
     rel. gap       (objective - bound) / objective: "optimal" means at most --tol
-    monotone       whether the smoothed objective fell at every iteration, where a solver has a trace
+    monotone       whether the smoothed objective of IRLS fell at every step;
+                   – where nothing of the kind is promised: the fast solver, conic solvers
 
     \b
-    Exit 0: every answer proved optimal, descents monotone, objectives agree, --W accepted.
+    Exit 0: every answer proved optimal, IRLS monotone, objectives agree, --W accepted.
     Exit 1: something does not hold; the last lines say what.    Exit 2: bad input, nothing solved.
 
     \b
@@ -242,11 +247,9 @@ def command(
             tol = check.real_number(tol, "tol", strict=True)
             if rigorous:
                 require_flint()
-            names = ["IRLS" if name.upper() == "IRLS" else installed(name) for name in solvers or DEFAULT_SOLVERS]
+            names = [n.upper() if n.upper() in OWN else installed(n) for n in solvers or DEFAULT_SOLVERS]
             if time_limit is not None and set(names) - set(TIME_LIMITS):
-                raise click.UsageError(
-                    f"--time-limit works with {', '.join(TIME_LIMITS)} only: got {', '.join(names)}"
-                )
+                raise click.UsageError(f"--time-limit works with {', '.join(TIME_LIMITS)} only: got {', '.join(names)}")
             source, problem = read_problem(options)
             problem.require_attained()
             judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous, time_limit)]

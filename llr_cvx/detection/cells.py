@@ -13,9 +13,7 @@ from llr_cvx.extras import pip_install
 DELIMITERS = ",;\t|"
 
 
-def read(
-    path: str | Path, headerless: bool, header_only: bool = False
-) -> tuple[list[str], list[list[Any]], list[int]]:
+def read(path: str | Path, headerless: bool, header_only: bool = False) -> tuple[list[str], list[list[Any]], list[int]]:
     """Header, rows and their positions in the file, counted from 1.
 
     Header names are unique and not empty. A text file whose first line holds only numbers has no header: with

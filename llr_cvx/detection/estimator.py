@@ -21,6 +21,7 @@ from llr_cvx.graph import build_graph
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.exact import solve_exact
+from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
 
 #: Subtracted from the default threshold, so that rounding alone flags no row.
@@ -52,14 +53,14 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         Share of the unlabelled rows to flag, instead of `threshold`.
     fit_intercept : bool
         Append a constant feature 1, penalised like any other.
-    solver : "irls" or "exact"
-        The fast certified solver, or a conic solver for the same model.
+    solver : "fast", "irls" or "exact"
+        `solve_fast`, `solve_irls`, or `solve_exact`, a conic solver for the same model.
     tol : float
         Relative duality gap to prove.
     max_iter : int
-        Iteration limit of the fast solver; reaching it issues a `ConvergenceWarning`.
+        Iteration limit of "fast" and "irls"; reaching it issues a `ConvergenceWarning`.
     verbose : bool
-        Print one line per iteration of the fast solver to standard error.
+        Print one line per iteration of "fast" and "irls" to standard error.
 
     Attributes
     ----------
@@ -118,7 +119,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         threshold: float | None = None,
         contamination: float | None = None,
         fit_intercept: bool = False,
-        solver: Literal["irls", "exact"] = "irls",
+        solver: Literal["fast", "irls", "exact"] = "fast",
         tol: float = 1e-8,
         max_iter: int = 300,
         verbose: bool = False,
@@ -295,10 +296,11 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
 def solve_with(solver: str, problem: Problem, tol: float, max_iter: int = 300, verbose: bool = False) -> Solution:
     """Run the named solver; warn if W is not proved optimal to `tol`."""
-    if solver == "irls":
-        return solve_irls(problem, tol=tol, max_iter=max_iter, progress=bool(verbose))
+    if solver in ("fast", "irls"):
+        solve = solve_fast if solver == "fast" else solve_irls
+        return solve(problem, tol=tol, max_iter=max_iter, progress=bool(verbose))
     if solver != "exact":
-        raise ValueError(f'solver must be "irls" or "exact", got {solver!r}')
+        raise ValueError(f'solver must be "fast", "irls" or "exact", got {solver!r}')
     solution = solve_exact(problem, tol=tol)
     if solution.status not in ("optimal", "uncertified"):
         warnings.warn(f"{solution.solver}: {solution.message}", ConvergenceWarning, stacklevel=4)

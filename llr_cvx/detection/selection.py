@@ -93,9 +93,7 @@ class LambdaCurve:
         if (lambda1, lambda2) != self.best:
             rule = "the strongest coupling whose loss on held-out rows is within one standard error of the lowest"
         grids = [(self.lambda1s, "lambda1"), (self.lambda2s, "lambda2")]
-        tried = [
-            f"{len(g)} values of {name} from {g.min():.3g} to {g.max():.3g}" for g, name in grids if len(g) > 1
-        ]
+        tried = [f"{len(g)} values of {name} from {g.min():.3g} to {g.max():.3g}" for g, name in grids if len(g) > 1]
         text = (
             f"chosen lambda1 = {lambda1:.3g}, lambda2 = {lambda2:.3g} out of {' and '.join(tried) or 'one value'}: "
             f"{rule} over {folds} folds, {self.loss[i, j]:.4f} +- {self.standard_error[i, j]:.4f} "
@@ -145,7 +143,7 @@ class LLRDetectorCV(LLRDetector):
     random_state : int
         Seed of the folds.
     n_neighbors, sigma, threshold, contamination, fit_intercept, solver, tol, max_iter, verbose
-        As in `LLRDetector`; the grid itself is always solved by the fast solver.
+        As in `LLRDetector`; `solver` is for the final fit, the grid is always solved by `solve_fast`.
 
     Attributes
     ----------
@@ -167,7 +165,7 @@ class LLRDetectorCV(LLRDetector):
         threshold: float | None = None,
         contamination: float | None = None,
         fit_intercept: bool = False,
-        solver: Any = "irls",
+        solver: Any = "fast",
         tol: float = 1e-8,
         max_iter: int = 300,
         verbose: bool = False,

@@ -126,9 +126,7 @@ def read_pair(
     for name in drop:
         if name not in known and name not in checked:
             raise ValueError(f"no column {name!r} to drop: it is neither in {inliers} nor in {test}")
-    first = read_frame(
-        inliers, id_column if id_column in known else None, [n for n in drop if n in known], headerless
-    )
+    first = read_frame(inliers, id_column if id_column in known else None, [n for n in drop if n in known], headerless)
     second = read_frame(test, id_column, [n for n in drop if n in checked], headerless)
     problems = [
         f"{there} has {_listing(extra)}, which {here} has not"
@@ -139,9 +137,7 @@ def read_pair(
         if extra
     ]
     if problems:
-        raise ValueError(
-            f"the two files need the same columns: {'; '.join(problems)}. Leave them out (--drop NAME)"
-        )
+        raise ValueError(f"the two files need the same columns: {'; '.join(problems)}. Leave them out (--drop NAME)")
     return first, second.select(first.columns)
 
 
@@ -163,9 +159,7 @@ def row_name_columns(frame: Frame) -> list[str]:
 
 def _is_count(column: FloatArray) -> bool:
     ordered = np.sort(column)
-    return len(column) >= MIN_COUNT_ROWS and bool(
-        np.all(ordered == np.rint(ordered)) and np.all(np.diff(ordered) == 1)
-    )
+    return len(column) >= MIN_COUNT_ROWS and bool(np.all(ordered == np.rint(ordered)) and np.all(np.diff(ordered) == 1))
 
 
 def _check_named(path: str | Path, header: Sequence[str], name: str) -> None:

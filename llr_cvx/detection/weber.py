@@ -165,9 +165,7 @@ def _leave_anchor(q: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray]
     return gap, length[:, None] * force
 
 
-def _newton(
-    q: FloatArray, a: FloatArray, c: FloatArray, tol: float, max_iter: int
-) -> tuple[FloatArray, FloatArray]:
+def _newton(q: FloatArray, a: FloatArray, c: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, FloatArray]:
     """Newton steps, or Weiszfeld's where those give a lower f, from points better than every anchor."""
     value, gap = _measure(q, a, c)
     live = np.flatnonzero(gap > tol)

@@ -16,7 +16,7 @@ from llr_cvx.experiments.session import Setting, closing, protocol_section, run_
 from llr_cvx.experiments.trials import Task, draw
 from llr_cvx.solution import Solution
 from llr_cvx.solvers.algorithm1 import algorithm1
-from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.solvers.fast.solver import solve_fast
 
 #: Features in panels (b) to (d) of Fig. 1.
 PANEL_DIMENSION = 10
@@ -70,7 +70,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
 def _solve(task: Task) -> tuple[Solution, NDArray[np.bool_]]:
     """LLR on a task's draw, solved to high accuracy."""
     X_inlier, X_test, is_outlier = draw(task)
-    return solve_irls(llr_problem(X_inlier, X_test, task.protocol), tol=1e-9), is_outlier
+    return solve_fast(llr_problem(X_inlier, X_test, task.protocol), tol=1e-9), is_outlier
 
 
 def _convergence(J: FloatArray, solution: Solution) -> str:

@@ -95,17 +95,18 @@ def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dty
 
 
 def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> None:
-    """(d) J at each iteration of Algorithm 1 as printed, and of the solver used here, with its proven bound."""
+    """(d) J at each iteration of Algorithm 1 as printed; the best J and the proven bound of the solver used here."""
     trace = solution.trace
     if trace is None:
         raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
-    step = np.arange(len(trace.objective))  # both start from W = 0
+    step = np.arange(len(trace.best))  # both start from W = 0
     ax.plot(np.arange(len(algorithm1)), algorithm1, color="#0072B2", marker="^", ms=3, label="J(W), Algorithm 1")
-    ax.plot(step, trace.objective, color="#000000", marker="o", ms=3, label="J(W), primal-dual IRLS")
+    name = f"solve_{solution.solver.lower()}"
+    ax.plot(step, trace.best, color="#000000", marker="o", ms=3, label=f"best J(W), {name}")
     ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="its proven lower bound of J*")
     gap = max(solution.certificate.relative_gap, 1e-16)  # rounding can make it zero or negative
     ax.set(xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e}")
-    low, high = float(solution.certificate.dual), float(max(*trace.objective, *algorithm1))
+    low, high = float(solution.certificate.dual), float(max(*trace.best, *algorithm1))
     margin = 0.1 * (high - low) or 1.0
     ax.set_ylim(low - 2.0 * margin, high + margin)
     ax.legend(fontsize=8)

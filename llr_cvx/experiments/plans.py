@@ -36,7 +36,7 @@ def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BEN
 
 
 def exact(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
-    """The first draws of Table 2 again: LLR by IRLS and by the conic solver."""
+    """The first draws of Table 2 again: LLR by `solve_fast` and by the conic solver."""
     runs = tuple(Run(key, key, protocol) for key in ("llr", "llr_exact"))
     return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
 

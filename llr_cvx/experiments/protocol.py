@@ -108,8 +108,7 @@ class Protocol:
         'median: median of the positive K-nearest-neighbour distances'
         """
         return {
-            name: f"{value}: {WORDS[name][value]}" if name in WORDS else value
-            for name, value in self.as_dict().items()
+            name: f"{value}: {WORDS[name][value]}" if name in WORDS else value for name, value in self.as_dict().items()
         }
 
     def fingerprint(self) -> str:

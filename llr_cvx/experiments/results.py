@@ -47,9 +47,7 @@ def read(folder: str | Path) -> Results:
     made_with = Protocol(
         **{name: tables.value(_find(folder / "table2.md", rf"\| `{name}` \| (\w+)")) for name in FACTORS}
     )
-    clock = {
-        name: float(_find(folder / f"{name}.md", r"([\d.]+) s by the clock")) for name in ("table2", "figure1")
-    }
+    clock = {name: float(_find(folder / f"{name}.md", r"([\d.]+) s by the clock")) for name in ("table2", "figure1")}
     return Results(**rows, made_with=made_with, clock=clock)
 
 

@@ -75,9 +75,7 @@ def _parallel(workers: Workers) -> Iterator[Parallel]:
     try:
         from distributed import Client
     except ImportError:
-        raise ImportError(
-            f"backend 'dask' requires the package distributed: {pip_install('distributed')}"
-        ) from None
+        raise ImportError(f"backend 'dask' requires the package distributed: {pip_install('distributed')}") from None
     with Client(workers.scheduler, set_as_default=False) as client, parallel_config("dask", client=client):
         yield Parallel(n_jobs=-1, **options)
 

@@ -103,6 +103,4 @@ def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by the system when the process ends
     except OSError:
-        raise RuntimeError(
-            f"another run is writing to {path}: wait for it or choose another output folder"
-        ) from None
+        raise RuntimeError(f"another run is writing to {path}: wait for it or choose another output folder") from None

@@ -122,9 +122,7 @@ def table2_rows(records: Sequence[Record], sets: Sequence[str]) -> list[dict[str
         everything = np.concatenate([table(records, name)[key] for name in sets])
         average = Summary(float(np.mean(means)), summarize(everything).sd, summarize(everything).n)
         rows.append(_row("Average", key, average, bold=False))
-    best = max(
-        (row for row in rows if row["set"] == "Average"), key=lambda row: np.nan_to_num(row["mean"], nan=-1.0)
-    )
+    best = max((row for row in rows if row["set"] == "Average"), key=lambda row: np.nan_to_num(row["mean"], nan=-1.0))
     best["bold"] = True
     return rows
 
@@ -213,9 +211,7 @@ def failure_list(failures: Sequence[Failure]) -> str:
 def timing(seconds: Mapping[str, float], wall: float, trials: int) -> str:
     """Processor time and share of each method."""
     total = sum(seconds.values()) or 1.0
-    rows = [
-        [METHODS[k].label, f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()
-    ]
+    rows = [[METHODS[k].label, f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()]
     head = f"{trials} trials, {total:.0f} s of processor time, {wall:.0f} s by the clock."
     return head + "\n\n" + markdown(["Method", "seconds", "per trial", "share"], rows)
 
@@ -251,10 +247,7 @@ def study(fits: Sequence[Fit], default: Protocol, shown: int = 15) -> str:
     body = [[f"{v:.3f}" if isinstance(v, float) else v for v in row.values()] for row in study_rows(fits[:shown])]
     choices = markdown(
         ["choice", "value", "closest distance with it", "without LOF on Flare"],
-        [
-            [r["choice"], r["value"], f"{r['distance']:.3f}", f"{r['distance_without']:.3f}"]
-            for r in marginals(fits)
-        ],
+        [[r["choice"], r["value"], f"{r['distance']:.3f}", f"{r['distance_without']:.3f}"] for r in marginals(fits)],
     )
     return "\n\n".join(
         [

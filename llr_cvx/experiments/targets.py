@@ -38,7 +38,7 @@ def table2(setting: Setting) -> dict[str, Any]:
 
 
 def exact(setting: Setting) -> dict[str, Any]:
-    """LLR by IRLS against LLR by the conic solver, on the first draws of Table 2."""
+    """LLR by `solve_fast` against LLR by the conic solver, on the first draws of Table 2."""
     records, clock = run_stored(setting, "exact", plans.exact(setting.trials, setting.seed, setting.protocol))
     rows = [_exact_row(record) for record in records]
     parts = [

@@ -1,6 +1,6 @@
 """The drill: hostile random problems, every claim about them checked by the independent checker.
 
-The generator (`hostile_problem`) draws, from one seed a problem:
+The generator `varied_problem` draws what data usually look like; `hostile_problem` draws, from one seed per problem:
 
 * N from 2 to 40 and d from 1 to 8, both log-uniform; labels at random, both classes present;
 * samples normal, +-1, small integers, Cauchy, or copies of few distinct rows; then, each with probability 1/5,
@@ -25,14 +25,17 @@ from llr_cvx import checker
 from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.graph import build_graph
 from llr_cvx.instances.generators import NO_EDGES, chain, complete, ring, star
+from llr_cvx.instances.varied import varied_problem
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate
 from llr_cvx.proofs.files import certificate_arrays, problem_arrays
 from llr_cvx.solution import ConvergenceWarning, Solution
+from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
 from llr_cvx.verdicts.weights import verify
 
-Solver = Callable[[Problem], Solution]
+Solver = Callable[[Problem, float], Solution]
+SOLVERS: dict[str, Solver] = {"fast": solve_fast, "irls": solve_irls}
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Report:
 
     Attributes
     ----------
+    generator : str
+        A key of `GENERATORS`.
     problems, optimal, unproved : int
         Problems tried, claimed optimal, and ended honestly without a proof.
     checked : int
@@ -57,28 +62,46 @@ class Report:
     verdicts : int
         Corrupted W handed to `verify`.
     seconds : float
+        Time of the whole drill.
+    solve_seconds : list of float
+        Time of each solve.
     """
 
+    generator: str = "hostile"
     problems: int = 0
     optimal: int = 0
     unproved: int = 0
     checked: int = 0
     verdicts: int = 0
     seconds: float = 0.0
+    solve_seconds: list[float] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     #: What a finding can be.
-    KINDS = ("wrong optimal", "exception", "warning", "gap not confirmed", "wrong verdict")
+    KINDS = ("wrong optimal", "exception", "warning", "gap not confirmed", "not monotone", "wrong verdict")
 
     def count(self, kind: str) -> int:
         """How many findings of one kind."""
         return sum(finding.kind == kind for finding in self.findings)
 
+    @property
+    def slowest_tenth(self) -> tuple[float, float]:
+        """Seconds from which a solve belongs to the slowest tenth, and the share of all solve time spent there.
+
+        >>> Report(solve_seconds=[1.0] * 18 + [9.0, 13.0]).slowest_tenth
+        (9.0, 0.55)
+        """
+        ordered = sorted(self.solve_seconds, reverse=True) or [0.0]
+        slowest = ordered[: -(-len(ordered) // 10)]
+        return slowest[-1], sum(slowest) / (sum(ordered) or 1.0)
+
     def __str__(self) -> str:
+        least, share = self.slowest_tenth
         lines = [
-            f"{self.problems} hostile problems in {self.seconds:.1f} s: {self.optimal} claimed optimal, "
+            f"{self.problems} {self.generator} problems in {self.seconds:.1f} s: {self.optimal} claimed optimal, "
             f"{self.unproved} ended without a proof and said so",
             f"{self.checked} certificates rechecked independently, {self.verdicts} corrupted W judged",
+            f"slowest tenth: {least:.3g} s or more per solve, {share:.0%} of the time of all solves",
         ]
         lines += [f"  {kind + ':':20s}{self.count(kind)}" for kind in self.KINDS]
         lines += [f"  seed {f.seed}: {f.kind}: {f.words}" for f in self.findings[:20]]
@@ -160,20 +183,28 @@ def _hostile_weights(rng: np.random.Generator, n_edges: int) -> FloatArray:
 
 # ---- the drill ------------------------------------------------------------------------------------------
 
+GENERATORS: dict[str, Callable[[int], Problem]] = {"hostile": hostile_problem, "varied": varied_problem}
+
 
 def drill(
-    n_problems: int = 1000, solver: Solver | None = None, tol: float = 1e-6, first_seed: int = 0
+    n_problems: int = 1000,
+    solver: Solver = solve_fast,
+    tol: float = 1e-6,
+    first_seed: int = 0,
+    generator: str = "hostile",
 ) -> Iterator[Report]:
     """Run the drill; yield the report so far after each problem, the last one is complete.
 
     Parameters
     ----------
     n_problems : int
-    solver : callable, optional
-        From a Problem to a Solution; `solve_irls` if not given.
+    solver : callable
+        From a Problem and a tol to a Solution.
     tol : float
         Relative gap up to which the solver may claim "optimal".
     first_seed : int
+    generator : str
+        A key of `GENERATORS`.
 
     Examples
     --------
@@ -181,15 +212,14 @@ def drill(
     >>> report.problems, report.findings
     (3, [])
     """
-    solve = solver or (lambda problem: solve_irls(problem, tol=tol))
-    report = Report()
+    report = Report(generator)
     began = time.perf_counter()
     for seed in range(first_seed, first_seed + n_problems):
-        problem = hostile_problem(seed)
+        problem = GENERATORS[generator](seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                report.findings += _examine(report, problem, seed, solve, tol)
+                report.findings += _examine(report, problem, seed, solver, tol)
             except Exception as error:  # whatever it is, it is a finding
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 words = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
@@ -202,16 +232,18 @@ def drill(
 
 def _warned(caught: Iterable[warnings.WarningMessage], seed: int) -> list[Finding]:
     """All warnings but the one that says honestly that no proof was reached."""
-    words = {
-        f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)
-    }
+    words = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)}
     return [Finding("warning", seed, text) for text in sorted(words)]
 
 
-def _examine(report: Report, problem: Problem, seed: int, solve: Solver, tol: float) -> Iterable[Finding]:
-    """Solve, recheck the claim independently, then corrupt W and see whether `verify` notices."""
-    solution = solve(problem)
+def _examine(report: Report, problem: Problem, seed: int, solver: Solver, tol: float) -> Iterable[Finding]:
+    """Solve, recheck the claims independently, then corrupt W and see whether `verify` notices."""
+    began = time.perf_counter()
+    solution = solver(problem, tol)
+    report.solve_seconds.append(time.perf_counter() - began)
     findings = list(judge(problem, solution.W, solution.certificate, solution.status == "optimal", seed, tol))
+    if solution.solver == "IRLS" and solution.trace and not solution.trace.is_monotone():
+        findings.append(Finding("not monotone", seed, "J_epsilon rises from one IRLS step to the next"))
     report.checked += 1
     report.optimal += solution.status == "optimal"
     report.unproved += solution.status != "optimal"

@@ -48,9 +48,7 @@ def complete(N: int) -> IntArray:
 # ---- samples --------------------------------------------------------------------------------------------
 
 
-def synthetic(
-    d: int, seed: int, lambda1: float, lambda2: float, sizes: tuple[int, int, int], K: int = 5
-) -> Problem:
+def synthetic(d: int, seed: int, lambda1: float, lambda2: float, sizes: tuple[int, int, int], K: int = 5) -> Problem:
     """The paper's data (known inliers, test inliers, outliers) over its similarity graph."""
     X_inlier, X_test, _ = make_synthetic(d, seed, *sizes)
     return Problem.from_samples(X_inlier, X_test, lambda1, lambda2, n_neighbors=K)
@@ -181,9 +179,7 @@ RECIPES: dict[str, Recipe] = {
     "wild-weights": Recipe(
         lambda: gaussian(18, 40, 5, ring(40), 0.1, 0.3, spread=6.0), "edge weights from about 1e-7 to 1e7"
     ),
-    "one-inlier": Recipe(
-        lambda: gaussian(19, 50, 5, band(50, 3), 0.1, 0.3, n_inlier=1), "1 inlier, 49 test samples"
-    ),
+    "one-inlier": Recipe(lambda: gaussian(19, 50, 5, band(50, 3), 0.1, 0.3, n_inlier=1), "1 inlier, 49 test samples"),
     "wide": Recipe(lambda: synthetic(100, 20, 0.3, 1.0, SMALL), "more features than samples: d = 100, N = 64"),
     "paper-d10": Recipe(lambda: synthetic(10, 0, 0.1, 1.0, PAPER), "the paper's synthetic data, d = 10"),
     "paper-d50": Recipe(lambda: synthetic(50, 0, 0.1, 1.0, PAPER), "the paper's synthetic data, d = 50"),

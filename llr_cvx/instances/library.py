@@ -15,7 +15,7 @@ from llr_cvx.oracles import solve_decoupled
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.ball_arithmetic import enclose
 from llr_cvx.proofs.certificate import Certificate, certificate
-from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.solvers.fast.solver import solve_fast
 
 #: Where the package stores its instances.
 DATA_DIR = Path(__file__).parent / "data"
@@ -108,7 +108,7 @@ def build_instance(name: str) -> Instance:
     if not made.radii.any():
         W = solve_decoupled(made)
         return _proved(name, made, W, made.alpha(W), np.zeros((len(made.edges), made.shape[1])))
-    solution = solve_irls(made, tol=MAX_RELATIVE_WIDTH / 10)
+    solution = solve_fast(made, tol=MAX_RELATIVE_WIDTH / 10)
     return _proved(name, made, solution.W, solution.certificate.alpha, solution.certificate.U)
 
 

@@ -36,7 +36,7 @@ def render_report(run: Detection, title: str = "Outliers, and why") -> str:
     >>> "<i>a" in page, "&lt;i&gt;a" in page
     (False, True)
     """
-    style = files("llr_cvx").joinpath("report.css").read_text(encoding="utf-8")
+    style = files("llr_cvx.report").joinpath("page.css").read_text(encoding="utf-8")
     parts = [_summary(run), _scores(run), _ranked(run), _cards(run), _proof(run), _reading()]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -91,10 +91,7 @@ def _ranked(run: Detection) -> str:
     for e in run.explanations[:MAX_TABLE_ROWS]:
         name = escape(run.name_of(e.row))
         link = f'<a href="#o{e.rank}">{name}</a>' if e.rank <= MAX_CARDS else name
-        why = (
-            ", ".join(f"{escape(r.feature)} {_sign(r.contribution)}" for r in e.reasons[:4])
-            or "no feature selected"
-        )
+        why = ", ".join(f"{escape(r.feature)} {_sign(r.contribution)}" for r in e.reasons[:4]) or "no feature selected"
         more = f" and {len(e.reasons) - 4} more" if len(e.reasons) > 4 else ""
         rows.append(
             f'<tr><td class="n">{e.rank}</td><td>{link}</td><td class="n" data-label="r =">{e.ratio:.4g}</td>'
@@ -118,9 +115,7 @@ def _cards(run: Detection) -> str:
     cards = "".join(_card(run, e, (min(pushes), max(pushes))) for e in drawn)
     rest = len(run.explanations) - MAX_CARDS
     hidden = (
-        f'<p class="soft">The first {MAX_CARDS} of {len(run.explanations)} outliers are drawn.</p>'
-        if rest > 0
-        else ""
+        f'<p class="soft">The first {MAX_CARDS} of {len(run.explanations)} outliers are shown.</p>' if rest > 0 else ""
     )
     return f'<section><h2>One by one</h2>{hidden}<div class="cards">{cards}</div></section>'
 
@@ -132,21 +127,19 @@ def _card(run: Detection, e: Explanation, span: tuple[float, float]) -> str:
         label = f"Contributions to log r of {name}"
         total = sum(abs(r.contribution) for r in e.reasons)
         ordered = sorted(e.reasons, key=lambda r: -abs(r.contribution))
-        shown = [
-            r for k, r in enumerate(ordered[:MAX_CARD_FEATURES]) if k == 0 or abs(r.contribution) >= 0.01 * total
-        ]
+        shown = [r for k, r in enumerate(ordered[:MAX_CARD_FEATURES]) if k == 0 or abs(r.contribution) >= 0.01 * total]
         chart = svg.bars([r.feature for r in shown], [r.contribution for r in shown], span, label)
         chart = f"<figure>{chart}</figure>"
         features = f'<div class="features">{"".join(_feature(r) for r in shown)}</div>'
         if len(e.reasons) > len(shown):
-            features += f"<small>{len(e.reasons) - len(shown)} more contribute less. </small>"
+            features += f"<small>Smaller contributions not shown: {len(e.reasons) - len(shown)}. </small>"
     following = ""
     if e.next_feature:
         percent = 100 * e.next_feature.distance
-        following = f"Nearest to being selected: {escape(e.next_feature.feature)}, {percent:.3g} % short of it. "
+        following = f"Next feature: {escape(e.next_feature.feature)}, {percent:.3g} % short of selection. "
     shared = ""
     if e.shares_with:
-        shared = f"Shares its reason with {_listing(map(run.name_of, e.shares_with), e.group_size - 1)}. "
+        shared = f"Same reasons as {_listing(map(run.name_of, e.shares_with), e.group_size - 1)}. "
     doubt = "" if e.certain else "The proven interval crosses the threshold. "
     return (
         f'<article class="card" id="o{e.rank}"><header><h3>{e.rank}. {escape(name)}</h3>'
@@ -168,15 +161,14 @@ def _proof(run: Detection) -> str:
     certificate = {
         "status": f"{solution.status}: {solution.message}",
         "objective J(W)": f"{proof.primal:.12g}",
-        "proved lower bound of the optimum": f"{proof.dual:.12g}",
+        "proven lower bound on the optimum": f"{proof.dual:.12g}",
         "relative gap": shown_gap(proof.relative_gap, ".2e"),
         "solver": f"{solution.solver}, {solution.n_iter} iterations, {solution.seconds:.2f} s",
     }
     graph = run.detector.solution_.problem.graph
     parameters = {key.replace("_", " "): _shown(value) for key, value in run.parameters().items()}
     parameters["similarity graph"] = (
-        f"{len(graph.edges)} edges, {graph.n_components} connected component(s), "
-        f"{len(graph.isolated)} isolated row(s)"
+        f"{len(graph.edges)} edges, {graph.n_components} connected component(s), {len(graph.isolated)} isolated row(s)"
     )
     return (
         f"<section><h2>Certificate</h2>{_pairs(certificate)}</section>"
@@ -191,7 +183,7 @@ def _reading() -> str:
         "log r = log(n/n′) + the sum of its contributions w·x. A bar to the left (negative contribution) makes the "
         "row look less like an inlier, a bar to the right more.</p>"
         "<p>The proven interval contains r at the exact optimum of that problem: it bounds the error of the "
-        "computation, not the chance of the sample. The grey band is the 5 % to 95 % range of the known inliers. A "
+        "computation, not the sampling error. The grey band is the 5 % to 95 % range of the known inliers. A "
         "feature “short of” selection by a small percentage nearly made it into the explanation.</p></section>"
     )
 

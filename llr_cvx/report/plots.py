@@ -125,9 +125,7 @@ def plot_scores(
     return ax
 
 
-def plot_convergence(
-    trace: Trace, *, show: Literal["objective", "gap"] = "objective", ax: Axes | None = None
-) -> Axes:
+def plot_convergence(trace: Trace, *, show: Literal["objective", "gap"] = "objective", ax: Axes | None = None) -> Axes:
     """The objective and its proven lower bound at each iteration (Fig. 1d).
 
     Parameters
@@ -135,21 +133,24 @@ def plot_convergence(
     trace : Trace
         `solution.trace` of an iterative solver.
     show : "objective" or "gap"
-        J(W), its smoothed version and the proven lower bound; or the relative gap, on a logarithmic axis.
+        The smallest J(W) so far, the proven lower bound and, where the steps are those of IRLS, the smoothed
+        objective; or the relative gap between the first two, on a logarithmic axis.
     """
     ax = _axes(ax, (5.0, 3.4))
-    steps = np.arange(1, len(trace.objective) + 1)
+    steps = np.arange(1, len(trace.best) + 1)
     if show == "gap":
-        gap = np.maximum(trace.objective - trace.dual, 0.0) / trace.objective
+        gap = np.divide(trace.best - trace.dual, trace.best, out=np.zeros(len(steps)), where=trace.best > 0)
         ax.semilogy(steps, np.maximum(gap, 1e-17), "o-", color=BLUE, ms=3)
         ax.set_ylabel("proven relative gap")
     elif show == "objective":
-        ax.plot(steps, trace.objective, "o-", color=BLUE, ms=3, label="J(W)")
-        ax.plot(steps, trace.smoothed_objective, "--", color=ORANGE, label="smoothed objective")
+        ax.plot(steps, trace.best, "o-", color=BLUE, ms=3, label="best J(W)")
+        irls = np.isfinite(trace.smoothed_objective)
+        if irls.any():
+            ax.plot(steps[irls], trace.smoothed_objective[irls], "x", color=ORANGE, label="smoothed objective (IRLS)")
         ax.plot(steps, trace.dual, ":", color=GREEN, lw=2, label="proven lower bound")
         # The first bounds may be far below; show what happens near the optimum.
-        last = float(trace.objective[-1])
-        ax.set_ylim(last - 0.5 * (float(trace.objective[0]) - last or 1.0), None)
+        last = float(trace.best[-1])
+        ax.set_ylim(last - 0.5 * (float(trace.best[0]) - last or 1.0), None)
         ax.set_ylabel("objective")
         _legend(ax)
     else:
@@ -224,7 +225,7 @@ def plot_path(
     elif show == "features":
         used = [selected_features(s.problem.X, s.W).sum(axis=1).mean() for s in solutions]
         ax.plot(lambdas, used, "o-", color=BLUE, ms=4)
-        ax.set_ylabel("features a sample (mean)")
+        ax.set_ylabel("features per sample (mean)")
     elif show == "gap":
         gaps = [max(s.certificate.relative_gap, 1e-17) for s in solutions]
         ax.plot(lambdas, gaps, "o-", color=BLUE, ms=4)
@@ -245,9 +246,7 @@ def plot_lambda_curve(curve: LambdaCurve, *, ax: Axes | None = None) -> Axes:
         mark, colour = cycle[j % len(cycle)]
         error = curve.standard_error[:, j]
         label = f"λ₂ = {lambda2:g}"
-        ax.errorbar(
-            curve.lambda1s, curve.loss[:, j], error, fmt=f"{mark}-", color=colour, ms=4, capsize=2, label=label
-        )
+        ax.errorbar(curve.lambda1s, curve.loss[:, j], error, fmt=f"{mark}-", color=colour, ms=4, capsize=2, label=label)
     ax.axhline(curve.baseline, color=GREY, ls="--", lw=1, label="W = 0")
     lambda1, lambda2 = curve.best
     at = curve.loss[np.flatnonzero(curve.lambda1s == lambda1)[0], np.flatnonzero(curve.lambda2s == lambda2)[0]]

@@ -122,9 +122,7 @@ def surrogate(problem: Problem, W: FloatArray, C_g: csr_array, C_e: FloatArray) 
     """J~(W), Eq. (6), and its gradient."""
     margins = problem.y * row_dot(problem.X, W)
     C_gW, C_eW = C_g @ W, C_e * W
-    value = (
-        np.logaddexp(0.0, -margins).sum() + problem.lambda1 * np.vdot(W, C_gW) + problem.lambda2 * np.vdot(W, C_eW)
-    )
+    value = np.logaddexp(0.0, -margins).sum() + problem.lambda1 * np.vdot(W, C_gW) + problem.lambda2 * np.vdot(W, C_eW)
     slope = -(problem.y * expit(-margins))[:, None] * problem.X
     return float(value), np.asarray(slope + 2.0 * problem.lambda1 * C_gW + 2.0 * problem.lambda2 * C_eW)
 

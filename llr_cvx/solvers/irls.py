@@ -1,66 +1,41 @@
-"""The fast solver: iteratively reweighted least squares with a primal-dual Newton step, multipliers, and a proof.
+"""IRLS and nothing else: Algorithm 1 in primal-dual form, with a proof at every step.
 
-Each iteration is at first a step of Algorithm 1 in its modern form: the weights 1/||w_i - w_j|| and 1/|w_ik| are
-those of the current W, smoothed by epsilon, and one linear system is solved by conjugate gradients.
+Algorithm 1 alternates between weights taken from W and the minimiser of Eq. (6) for these weights. Smoothed by
+epsilon (see `smoothing`), with d_e = w_i - w_j, the weights are 1/a_e and S_i/b_ik,
 
-* The dual unknowns are updated beside W (see `reweighting`).
-* epsilon shrinks when the duality gap is down to what the smoothing costs, or five steps did not get it there;
-  J_epsilon(W) decreases at every step: at fixed epsilon by the line search, and with epsilon by monotonicity.
-* Where smaller epsilon would make the systems stiff, the method of multipliers takes over (see
-  `multipliers`): it ends with exactly fused samples, exact zeros and any gap down to rounding error. An
-  iteration is then one update of the multipliers, and the trace holds the best J so far, with epsilon = 0.
-* From a solution for other lambdas, with its dual point, one of two methods takes the place of IRLS and mostly ends
-  at tol. Where few edges are fused, Newton's method that keeps the zeros of W (see `pursuit`) needs three
-  to five systems. Elsewhere the rounds of splitting (see `splitting`) cost far less than a system, and for
-  many samples they take the place of the multipliers too; an iteration is then a few rounds. The trace holds the
-  best J so far.
-* For tol <= 1e-9 Newton's method on the face of W that the multipliers show (see `polish`) is tried before
-  they have got there: where that face is right, it goes to rounding error at once.
+    a_e = sqrt(||d_e||^2 + epsilon^2),    b_ik = sqrt(w_ik^2 + epsilon^2),    S_i = sum_k b_ik,
 
-Only a certified relative gap ends it well; limits are statuses of their own.
+and what decreases is J_epsilon. A step solves one linear system, weighted by the current W:
+
+* The primal-dual step (Chan, Golub and Mulet, 1999). Frozen weights converge slowly where edges fuse and weights
+  vanish. Instead u_e = d_e/a_e and z_ik = w_ik/b_ik become unknowns of their own, and u_e a_e = d_e, z_ik b_ik = w_ik
+  are linearised. The step is taken only if it lowers J_epsilon enough.
+* Otherwise the plain step of Algorithm 1, with the logistic loss bounded by the quadratic of Jaakkola and Jordan.
+  Its quadratic lies above J_epsilon and touches it at W (Lemma 1), and every conjugate gradient iterate lowers it
+  (Lemma 2): J_epsilon cannot rise.
+
+epsilon shrinks once the duality gap is down to what smoothing costs, J_epsilon - J. Since J_epsilon falls with
+epsilon, J_epsilon(W) decreases from each step to the next (Theorem 1). All u_e lie in the unit ball, so that
+U_e = lambda1 omega_e u_e is dual feasible and every step proves a lower bound of the optimum.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from llr_cvx import validation as check
-from llr_cvx.arrays import FloatArray, read_only
+from llr_cvx.arrays import FloatArray, row_dot, row_norms
 from llr_cvx.problem import Problem
-from llr_cvx.proofs.certificate import certificate
-from llr_cvx.solution import ConvergenceWarning, Solution, Trace
-from llr_cvx.solvers.best import Best
-from llr_cvx.solvers.fast.phases import iterations
-from llr_cvx.solvers.fast.starts import Start, cold_start, start_from
-
-
-class Step(NamedTuple):
-    """What a callback sees after each iteration."""
-
-    iteration: int
-    W: FloatArray
-    objective: float
-    smoothed_objective: float
-    dual: float
-    epsilon: float
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A finished run: what was reached and why it stopped."""
-
-    best: Best
-    status: str
-    trace: Trace
+from llr_cvx.proofs.certificate import ROUNDING
+from llr_cvx.solution import Solution
+from llr_cvx.solvers import settings
+from llr_cvx.solvers.face import Face, face_of
+from llr_cvx.solvers.linear.newton_system import Curvature, Level, solve_system
+from llr_cvx.solvers.run import Best, Iterate, Run, Step, begin
+from llr_cvx.solvers.smoothing import Smoothed, smoothed
+from llr_cvx.solvers.starts import Duals, Start, typical_weight
 
 
 def solve_irls(
@@ -73,15 +48,16 @@ def solve_irls(
     callback: Callable[[Step], object] | None = None,
     progress: bool = False,
 ) -> Solution:
-    """Solve Eq. (5) until the certificate proves a relative gap of at most `tol`.
+    """Solve Eq. (5) by IRLS until the certificate proves a relative gap of at most `tol`.
+
+    J_epsilon falls at every step (`Trace.is_monotone`). Best for up to about a thousand samples; for more, and for
+    gaps below 1e-9, see `solve_fast`.
 
     Parameters
     ----------
     problem : Problem
     tol : float
-        Relative duality gap to prove; 1e-12 is within reach. With a tol well below 3e-3 zeros of W are exact and
-        fused rows exactly equal (`Solution.support`, `Solution.clusters`): those of a W this good, and for
-        tol <= 1e-9, where the finish succeeds, those of the optimum.
+        Relative duality gap to prove.
     W0 : array-like of shape (N, d), Solution or list of Solution, optional
         Where to start. A `Solution` for nearby lambdas is better than its W alone: its dual point is used too. The
         last two solutions of a path, in a list, are better still.
@@ -96,97 +72,162 @@ def solve_irls(
     Returns
     -------
     Solution
-        Its `trace` has one entry an iteration.
+        With exact zeros and exactly equal rows (`support`, `clusters`) where rounding to them does not raise J.
 
     Examples
     --------
     >>> from llr_cvx.datasets import make_synthetic
     >>> X_inlier, X_test, _ = make_synthetic(d=5, random_state=0)
     >>> s = solve_irls(Problem.from_samples(X_inlier, X_test), tol=1e-9)
-    >>> s.status, s.certificate.relative_gap <= 1e-9
-    ('optimal', True)
+    >>> s.status, s.certificate.relative_gap <= 1e-9, s.trace.is_monotone()
+    ('optimal', True, True)
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: see Problem.from_samples")
-    tol = check.real_number(tol, "tol", strict=True)
-    max_iter = check.whole_number(max_iter, "max_iter")
-    limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
-    start = None if W0 is None else start_from(problem, W0)
-    problem.require_attained()
-    began = time.perf_counter()
-    listeners = [callback] if callback else []
-    if progress:
-        listeners.append(_print_step)
-    run = minimise(problem, tol, start, max_iter, limit, listeners)
-    best = run.best
-    proof = certificate(problem, best.W, best.alpha, best.U)
-    reached = f"relative gap {proof.bounded_relative_gap:.2e}, tol {tol:g}, {len(run.trace.dual)} iterations"
-    status = run.status
-    if status == "optimal" and problem.lambda2 == 0:
-        status = "uncertified"
-        reached += "; lambda2 = 0: proved among bounded W only"
-    elif status == "optimal" and not proof.proves(tol):
-        status = "inaccurate"
-    if status not in ("optimal", "uncertified"):
-        where = f"lambda1 = {problem.lambda1:g}, lambda2 = {problem.lambda2:g}"
-        told = f"solve_irls stopped with status {status!r} at {where}: {reached}"
-        warnings.warn(told, ConvergenceWarning, stacklevel=2)
-    return Solution(
-        problem=problem,
-        W=best.W,
-        objective=proof.primal,
-        status=status,
-        message=reached,
-        certificate=proof,
-        solver="IRLS",
-        seconds=time.perf_counter() - began,
-        n_iter=len(run.trace.dual),
-        trace=run.trace,
+    run = begin(problem, tol, W0, max_iter, time_limit, callback, progress)
+    irls = Irls(problem, run.start, run.best)
+    run.record(irls.name, irls.iterate)
+    run.follow(irls)
+    round_off(run, irls)
+    return run.solution("IRLS", f"epsilon = {irls.at.epsilon:.1e}: a smaller one is lost in rounding")
+
+
+class Irls:
+    """Algorithm 1: `at` is W with J_epsilon, `duals` are u and z."""
+
+    name = "irls"
+
+    def __init__(self, problem: Problem, start: Start, best: Best) -> None:
+        self.problem, self.best, self.duals = problem, best, start.duals
+        self.at = smoothed(problem, start.W, start.epsilon)
+        self.last_epsilon = settings.LAST_EPSILON * typical_weight(problem)
+        self.rtol, self.held, self.gap, self.level = settings.CG_LOOSEST, 0, np.inf, Level.JACOBI
+        self.n_cg = 0
+        best.primal(self.at.W, self.at.objective)
+        best.bound(self.at.alpha, self.U)
+
+    @property
+    def done(self) -> bool:
+        """epsilon is so small that rounding hides what it changes."""
+        return self.at.epsilon < self.last_epsilon
+
+    def step(self) -> Iterate:
+        """W(t) -> W(t+1), u and z: shrink epsilon if it is time, solve one system, and lower J_epsilon."""
+        self._schedule()
+        at, problem = self.at, self.problem
+        H = primal_dual_curvature(problem, at, self.duals)
+        dW, self.n_cg, self.level = solve_system(problem, H, -at.gradient, self.rtol, self.level)
+        self.duals = dual_step(problem, at, self.duals, dW)
+        self.at = line_search(problem, at, dW) or plain_step(problem, at, self.rtol, self.level) or at
+        self.best.primal(self.at.W, self.at.objective)
+        self.best.bound(self.at.alpha, self.U)
+        return self.iterate
+
+    def _schedule(self) -> None:
+        """A smaller epsilon once the gap is down to the cost of smoothing; accurate systems where it is not falling."""
+        falls = self.best.gap <= settings.MIN_PROGRESS * self.gap
+        factor = settings.CG_RELAX if falls else settings.CG_TIGHTEN
+        self.rtol = float(np.clip(factor * self.rtol, settings.CG_TIGHTEST, settings.CG_LOOSEST))
+        self.gap, self.held = self.best.gap, self.held + 1
+        settled = self.gap <= settings.SETTLED * (self.at.value - self.at.objective)
+        if settled or self.held > settings.MAX_HELD:
+            self.held = 0
+            self.at = smoothed(self.problem, self.at.W, settings.EPSILON_SHRINK * self.at.epsilon)
+
+    @property
+    def iterate(self) -> Iterate:
+        """W(t) as it is."""
+        return Iterate(self.at.W, self.at.objective, self.at.value, self.at.epsilon)
+
+    @property
+    def point(self) -> Start:
+        """Where another method, or another run, may go on."""
+        return Start(self.at.W, self.duals, self.at.epsilon)
+
+    @property
+    def U(self) -> FloatArray:
+        """The dual point U_e = lambda1 omega_e u_e."""
+        return self.problem.radii[:, None] * self.duals.u
+
+    @property
+    def face(self) -> Face:
+        """The active face: rows closer than a few epsilon are fused, weights smaller than that are zero."""
+        short = settings.INDISTINCT * self.at.epsilon
+        together = row_norms(self.problem.incidence @ self.at.W) <= short
+        zero = (np.abs(self.at.W) <= short) & (self.problem.lambda2 > 0)
+        return face_of(self.problem, np.where(zero, 0.0, self.at.W), together)
+
+
+def round_off(run: Run, irls: Irls) -> None:
+    """As a last step, exact zeros and exactly equal rows, if that does not raise J."""
+    W = irls.face.W
+    objective = run.problem.objective(W)
+    if objective <= run.best.objective:
+        run.best.adopt(W, objective)
+        run.record("rounding", Iterate(W, objective))
+
+
+def primal_dual_curvature(problem: Problem, at: Smoothed, duals: Duals) -> Curvature:
+    """The matrix for dW after du and dz are eliminated.
+
+    per edge    lambda1 omega_e / a_e [I - (u_e d_e^T + d_e u_e^T) / (2 a_e)]
+    per sample  s_i x_i x_i^T + 2 lambda2 w_hat_i w_hat_i^T + 2 lambda2 diag(S_i (1 - z_ik w_hat_ik) / b_ik)
+
+    with s_i = alpha_i (1 - alpha_i) and w_hat = w / b. Both are positive semidefinite while ||u_e|| <= 1, |z_ik| <= 1.
+    """
+    two_lambda2 = 2.0 * problem.lambda2
+    return Curvature(
+        c=problem.radii / at.a,
+        u=duals.u,
+        d=at.d_hat,
+        s=at.alpha * (1.0 - at.alpha),
+        sigma=np.sqrt(two_lambda2) * at.w_hat,
+        Q=(two_lambda2 * at.S)[:, None] * (1.0 - duals.z * at.w_hat) / at.b,
     )
 
 
-def minimise(
-    problem: Problem,
-    tol: float,
-    start: Start | None = None,
-    max_iter: int = 300,
-    time_limit: float = np.inf,
-    listeners: list[Callable[[Step], object]] | None = None,
-) -> Run:
-    """Iterate, record what is proved, and stop at tol or at a limit."""
-    began = time.perf_counter()
-    start = start or cold_start(problem)
-    best = Best(problem, start.W)
-    rows: list[tuple[float, float, float, float, float]] = []
-    status = ""
-    steps = iterations(problem, start, best, tol, began + time_limit)
-    for at in steps:
-        seconds = time.perf_counter() - began
-        rows.append((at.objective, at.smoothed_objective, best.dual, at.epsilon, seconds))
-        for listener in listeners or []:
-            listener(
-                Step(
-                    len(rows),
-                    read_only(at.W),
-                    at.objective,
-                    at.smoothed_objective,
-                    best.dual,
-                    at.epsilon,
-                    seconds,
-                )
-            )
-        if len(rows) >= max_iter or seconds > time_limit:
-            status = "iteration_limit" if len(rows) >= max_iter else "time_limit"
-            steps.close()  # what a method has at hand is looked at once more
-    if best.relative_gap <= tol:
-        status = "optimal"
-    return Run(best, status or "inaccurate", Trace(*(np.array(column) for column in zip(*rows, strict=True))))
+def dual_step(problem: Problem, at: Smoothed, duals: Duals, dW: FloatArray) -> Duals:
+    """u and z after the full step dW, put back into their balls.
+
+    The linearised u_e is d_hat + [I - (u d_hat^T + d_hat u^T) / 2] (B dW)_e / a_e: symmetric like the matrix, so that
+    the dual residual is the residual of the system.
+    """
+    flow = problem.incidence @ dW
+    along_d, along_u = 0.5 * row_dot(at.d_hat, flow), 0.5 * row_dot(duals.u, flow)
+    u = flow - along_d[:, None] * duals.u - along_u[:, None] * at.d_hat
+    u /= at.a[:, None]
+    u += at.d_hat
+    u /= np.maximum(1.0, np.sqrt(row_dot(u, u)))[:, None]
+    return Duals(u, np.clip(at.w_hat + dW * (1.0 - duals.z * at.w_hat) / at.b, -1.0, 1.0))
 
 
-def _print_step(step: Step) -> None:
-    gap = (step.objective - step.dual) / step.objective if step.objective else 0.0
-    print(
-        f"{step.iteration:4d}  J {step.objective:.10g}  gap {gap:.1e}  epsilon {step.epsilon:.1e}  "
-        f"{step.seconds:.2f} s",
-        file=sys.stderr,
-    )
+def line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> Smoothed | None:
+    """The longest of the steps 1, 1/2, ... with a sufficient decrease of J_epsilon; None if all are too short.
+
+    Where the decrease to be expected is lost in rounding, a step that does not raise J_epsilon is enough.
+    """
+    slope = float(np.vdot(at.gradient, dW))
+    if abs(slope) <= ROUNDING * at.value:
+        trial = smoothed(problem, at.W + dW, at.epsilon)
+        return trial if trial.value <= at.value else at
+    t = 1.0
+    while t >= settings.SMALLEST_STEP:
+        trial = smoothed(problem, at.W + t * dW, at.epsilon)
+        if trial.value < at.value and trial.value <= at.value + 1e-4 * t * slope:
+            return trial
+        t *= 0.5
+    return None
+
+
+def plain_step(problem: Problem, at: Smoothed, rtol: float, level: Level = Level.JACOBI) -> Smoothed | None:
+    """The step of Algorithm 1, Eq. (6); None where rounding hides its decrease.
+
+    The weights are C_g (edges lambda1 omega_e / a_e) and C_e (2 lambda2 S_i / b_ik); log(1 + exp(-m)) has the
+    quadratic upper bound of curvature tanh(m / 2) / (2 m).
+    """
+    m = problem.y * problem.scores(at.W)
+    bend = np.divide(np.tanh(0.5 * m), 2.0 * m, out=np.full_like(m, 0.25), where=np.abs(m) > 1e-6)
+    none = np.zeros_like(at.d_hat)
+    C_e = (2.0 * problem.lambda2 * at.S)[:, None] / at.b
+    H = Curvature(c=problem.radii / at.a, u=none, d=none, s=bend, sigma=np.zeros_like(at.W), Q=C_e)
+    dW, _, _ = solve_system(problem, H, -at.gradient, rtol, level)
+    trial = smoothed(problem, at.W + dW, at.epsilon)
+    return trial if trial.value <= at.value else None

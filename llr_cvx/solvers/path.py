@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from llr_cvx import validation as check
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
-from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.solvers.fast.solver import solve_fast
 
-#: What is handed to `solve_irls`.
+#: What is handed to `solve_fast`.
 OPTIONS = {"max_iter", "time_limit", "callback", "progress"}
 
 
@@ -39,7 +39,7 @@ def regularization_path(
     tol : float
         Certified relative gap of every point.
     **options
-        max_iter, time_limit, callback and progress of `solve_irls`, for each point.
+        max_iter, time_limit, callback and progress of `solve_fast`, for each point.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def regularization_path(
     if unknown:
         raise TypeError(
             f"regularization_path() has no argument {unknown[0]!r}: the penalties are lambda1s and lambda2, and "
-            f"{', '.join(sorted(OPTIONS))} are handed to solve_irls"
+            f"{', '.join(sorted(OPTIONS))} are handed to solve_fast"
         )
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: see Problem.from_samples")
@@ -73,16 +73,14 @@ def regularization_path(
     for k, (l1, l2) in enumerate(zip(first, second, strict=True), 1):
         if options.get("progress"):
             print(f"point {k} of {len(first)}: lambda1 = {l1:g}, lambda2 = {l2:g}", file=sys.stderr)
-        solutions.append(solve_irls(problem.with_lambdas(l1, l2), tol, W0=solutions[-2:] or None, **options))
+        solutions.append(solve_fast(problem.with_lambdas(l1, l2), tol, W0=solutions[-2:] or None, **options))
     return solutions
 
 
 def _values(value: ArrayLike | None, default: float, name: str) -> list[float]:
     if value is None:
         return [default]
-    values = [
-        check.real_number(v, f"every value of {name}") for v in np.atleast_1d(np.asarray(value, dtype=object))
-    ]
+    values = [check.real_number(v, f"every value of {name}") for v in np.atleast_1d(np.asarray(value, dtype=object))]
     if not values:
         raise ValueError(f"{name} is empty: at least one value is needed")
     return values

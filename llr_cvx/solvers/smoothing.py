@@ -15,13 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from llr_cvx.arrays import FloatArray
+from llr_cvx.arrays import FloatArray, row_dot
 from llr_cvx.problem import Problem
-
-
-def row_dot(A: FloatArray, B: FloatArray) -> FloatArray:
-    """a_i . b_i for each row."""
-    return np.asarray(np.einsum("ij,ij->i", A, B))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate, certificate
-from llr_cvx.solvers.best import Best
-from llr_cvx.solvers.fast.starts import warm_start
-from llr_cvx.solvers.irls import minimise
+from llr_cvx.solvers.fast.solver import minimise
+from llr_cvx.solvers.run import Best, Limits, Run
+from llr_cvx.solvers.starts import cold_start, warm_start
 
 #: Relative gap that the search for a dual point aims at, and the iterations it may take.
 SEARCH_TOL, SEARCH_ITERATIONS = 1e-10, 150
@@ -68,5 +68,7 @@ def search(problem: Problem, W: FloatArray, time_limit: float | None = None) -> 
         return best
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
     helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
-    start = warm_start(problem, W) if helps else None
-    return minimise(problem, SEARCH_TOL, start, SEARCH_ITERATIONS, time_limit=limit).best
+    start = warm_start(problem, W) if helps else cold_start(problem)
+    run = Run(problem, SEARCH_TOL, start, Limits(SEARCH_ITERATIONS, limit))
+    minimise(run)
+    return run.best

@@ -89,8 +89,7 @@ class Verdict:
         if bounded is not None:
             lines.append(
                 "lambda2 = 0: no unconditional proof is possible; among all W with ||w_i||_1 <= "
-                f"{self.certificate.radius:.3g} the relative gap is "
-                + shown_gap(self.certificate.bounded_relative_gap)
+                f"{self.certificate.radius:.3g} the relative gap is " + shown_gap(self.certificate.bounded_relative_gap)
             )
         if not self.accepted and self.violations:
             lines += self._failures()

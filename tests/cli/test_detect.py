@@ -99,6 +99,14 @@ def test_parquet_and_options(files):
     used = json.loads((files / "j.json").read_text())["parameters"]
     assert (used["n_neighbors"], used["sigma"], used["lambda1"], used["lambda2"]) == (3, 1.5, 0.2, 0.5)
     assert used["fit_intercept"] is True
+    assert used["solver"] == "FAST"
+
+
+@pytest.mark.parametrize(("solver", "name"), [("fast", "FAST"), ("irls", "IRLS"), ("exact", "CLARABEL")])
+def test_the_solver_can_be_chosen_and_is_named(files, solver, name):
+    done = detect(files, "--id", "serial", "--solver", solver)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1].startswith(f"{name}: optimal, proven relative gap ")
 
 
 def test_lambda_can_be_chosen(files):
@@ -139,7 +147,7 @@ def test_lambda_can_be_chosen(files):
         (["-k", "0"], "0 is not in the range x>=1"),
         (["--drop", "zzz"], "no column 'zzz'"),
         (["--out", "no/such/place.csv"], "cannot write"),
-        (["--solver", "magic"], "magic"),
+        (["--solver", "magic"], "'magic' is not one of 'fast', 'irls', 'exact'"),
         (["--json", "-"], "--json writes a file, not standard output"),
         (["--out", "-"], "--out writes a file, not standard output"),
         (["--report", "-"], "--report writes a file, not standard output"),
@@ -294,9 +302,7 @@ def test_ids_are_unique(files):
 def test_few_inliers_and_far_rows_are_noted(files):
     lines = (files / "good.csv").read_text().splitlines()
     (files / "few.csv").write_text("\n".join(lines[:8]))
-    note = (
-        "only 7 inlier(s): scaling, scores and the 5 % to 95 % range of each feature rest on few rows; 20 or more"
-    )
+    note = "only 7 inlier(s): scaling, scores and the 5 % to 95 % range of each feature rest on few rows; 20 or more"
     assert note in detect(files, "--id", "serial", inliers="few.csv").stderr
     (files / "enough.csv").write_text("\n".join(lines[:21]))
     assert "inlier(s)" not in detect(files, "--id", "serial", inliers="enough.csv").stderr

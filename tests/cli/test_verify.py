@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 import llr_cvx as llr
 from llr_cvx.cli import cmd_verify as module
 from llr_cvx.cli import main
-from llr_cvx.solution import Solution, SolverError, Trace
+from llr_cvx.solution import Solution, SolverError
 
 
 def run(*arguments: object) -> Result:
@@ -27,15 +28,15 @@ SMALL = ("--size", 24, "--dim", 3)
 def test_the_default_run_proves_everything_and_fits_the_screen() -> None:
     result = run()
     assert result.exit_code == 0, result.output
-    assert "CLARABEL and IRLS agree" in result.stdout
+    for pair in ("CLARABEL and IRLS", "CLARABEL and FAST", "IRLS and FAST"):
+        assert f"{pair} agree" in result.stdout
     assert "All holds to a relative gap of 1e-06." in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
-    table = [line.split() for line in result.stdout.splitlines() if line.startswith(("CLARABEL ", "IRLS "))][:2]
-    objectives = [float(cells[1]) for cells in table]
-    assert objectives[0] == pytest.approx(objectives[1], rel=1e-6)
-    assert [cells[-1] for cells in table] == ["optimal", "optimal"]
-    assert table[1][4] == "yes"
-    assert "solving with IRLS" in result.stderr
+    table = {cells[0]: cells[1:] for cells in map(str.split, result.stdout.splitlines()) if cells[-1:] == ["optimal"]}
+    assert list(table) == ["CLARABEL", "IRLS", "FAST"]
+    assert [float(cells[0]) for cells in table.values()] == pytest.approx([float(table["IRLS"][0])] * 3, rel=1e-6)
+    assert [cells[3] for cells in table.values()] == ["–", "yes", "–"]
+    assert "solving with FAST" in result.stderr
 
 
 def test_json_has_the_same_numbers(tmp_path: Path) -> None:
@@ -45,14 +46,13 @@ def test_json_has_the_same_numbers(tmp_path: Path) -> None:
     assert data["holds"] is True
     assert data["problem"]["N"] == 24
     assert data["problem"]["lambda1"] == 0.1
-    assert [row["solver"] for row in data["rows"]] == ["CLARABEL", "IRLS"]
+    assert [row["solver"] for row in data["rows"]] == ["CLARABEL", "IRLS", "FAST"]
+    assert [row["monotone"] for row in data["rows"]] == [None, True, None]
     for row in data["rows"]:
         assert f"{row['objective']:.10f}" in result.stdout
         assert row["relative_gap"] <= 1e-6
-        assert row["objective"] - row["lower_bound"] == pytest.approx(
-            row["relative_gap"] * row["objective"], abs=1e-15
-        )
-    assert data["agreement"][0]["agree"] is True
+        assert row["objective"] - row["lower_bound"] == pytest.approx(row["relative_gap"] * row["objective"], abs=1e-15)
+    assert [pair["agree"] for pair in data["agreement"]] == [True] * 3
 
 
 def test_a_saved_problem_with_other_lambdas(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_verify_and_detect_read_the_same_files_alike(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["detect", *map(str, both)])
     assert found.exit_code == 0, found.output
     detected = json.loads((tmp_path / "r.json").read_text())["certificate"]
-    result = run(*both, "--scale", "standard", "--solver", "irls")
+    result = run(*both, "--scale", "standard", "--solver", "fast")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(f"{a} + {b}, standard scaling: Problem(N=20, d=3")
     verified = json.loads((tmp_path / "r.json").read_text())["rows"][0]
@@ -108,10 +108,7 @@ def test_verify_and_detect_read_the_same_files_alike(tmp_path: Path) -> None:
 
 def test_row_numbers_are_explained_and_row_names_noted(tmp_path: Path) -> None:
     a, b, _ = write_samples(tmp_path)
-    assert (
-        "rows: 0 to 11 are the known inliers, 12 to 19 the test samples\n"
-        in run("--inliers", a, "--test", b).stdout
-    )
+    assert "rows: 0 to 11 are the known inliers, 12 to 19 the test samples\n" in run("--inliers", a, "--test", b).stdout
     for path in (a, b):
         header, *rows = path.read_text().splitlines()
         path.write_text(f"no,{header}\n" + "".join(f"{k},{row}\n" for k, row in enumerate(rows)))
@@ -121,9 +118,7 @@ def test_row_numbers_are_explained_and_row_names_noted(tmp_path: Path) -> None:
     assert "rows: 0 to 2, as in the saved problem" in run(tmp_path / "p.npz", "--solver", "irls").stdout
 
 
-def test_a_gap_that_rounding_made_negative_is_shown_as_zero(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gap_that_rounding_made_negative_is_shown_as_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def crossed(by: float) -> object:
         return lambda *_: module.Numbers(2.0, 2.0 * (1 + by), -by)
 
@@ -167,7 +162,7 @@ def test_a_time_limit_ends_in_words_and_not_in_optimal(tmp_path: Path) -> None:
     assert result.exit_code == 1
     rows = {row["solver"]: row for row in json.loads((tmp_path / "r.json").read_text())["rows"]}
     assert rows["CLARABEL"]["verdict"] in ("inaccurate", "failed")
-    assert rows["IRLS"]["verdict"] == "time_limit"
+    assert rows["IRLS"]["verdict"] == rows["FAST"]["verdict"] == "time_limit"
     assert rows["W.npy"]["verdict"] == "rejected"
     assert "IRLS: " in result.stdout
     assert run(*size, "--time-limit", 600, "--solver", "irls").exit_code == 0
@@ -176,33 +171,42 @@ def test_a_time_limit_ends_in_words_and_not_in_optimal(tmp_path: Path) -> None:
 # ---- each check can fail ------------------------------------------------------------------------------------
 
 
-def test_a_descent_that_rises_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rising(problem: llr.Problem, tol: float) -> Solution:
-        s = llr.solve_irls(problem, tol)
-        values = s.trace.smoothed_objective.copy()
-        values[-1] = values[0] * 1.01
-        columns = {f.name: getattr(s.trace, f.name) for f in dataclasses.fields(Trace)}
-        return dataclasses.replace(s, trace=Trace(**(columns | {"smoothed_objective": values})))
+def rising(problem: llr.Problem, tol: float) -> Solution:
+    """IRLS whose J_epsilon rises once."""
+    s = llr.solve_irls(problem, tol)
+    values = s.trace.smoothed_objective.copy()
+    values[np.flatnonzero(s.trace.phase == "irls")[-1]] = values[0] * 1.01
+    return dataclasses.replace(s, trace=dataclasses.replace(s.trace, smoothed_objective=values))
 
-    monkeypatch.setattr(module, "solve_irls", rising)
-    result = run(*SMALL)
+
+def test_a_descent_that_rises_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module.OWN, "IRLS", rising)
+    result = run(*SMALL, "--json", tmp_path / "r.json")
     assert result.exit_code == 1
-    assert "not monotone" in result.stdout
+    assert re.search(r"^IRLS .* NO .* not monotone$", result.stdout, re.MULTILINE)
+    assert [row["monotone"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]] == [None, False, None]
+
+
+def test_of_the_fast_solver_no_descent_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module.OWN, "FAST", rising)
+    assert run(*SMALL, "--solver", "fast").exit_code == 0
 
 
 def test_solvers_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong objective with a wrong bound beside it looks optimal alone, and is caught by the other solver."""
 
     def wrong(problem: llr.Problem, tol: float) -> Solution:
-        s = llr.solve_irls(problem, tol)
+        s = llr.solve_fast(problem, tol)
         shift = 1e-4 * s.objective
         c = dataclasses.replace(s.certificate, primal=s.objective + shift, dual=s.certificate.dual + shift)
         return dataclasses.replace(s, objective=s.objective + shift, certificate=c)
 
-    monkeypatch.setattr(module, "solve_irls", wrong)
+    monkeypatch.setitem(module.OWN, "FAST", wrong)
     result = run(*SMALL)
     assert result.exit_code == 1
-    assert "CLARABEL and IRLS DISAGREE" in result.stdout
+    assert "CLARABEL and IRLS agree" in result.stdout
+    assert "CLARABEL and FAST DISAGREE" in result.stdout
+    assert "IRLS and FAST DISAGREE" in result.stdout
 
 
 def test_a_solver_that_fails_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +230,7 @@ def test_a_solver_that_fails_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPat
         (["--solver", "FOO"], "solver 'FOO' is not installed"),
         (["--tol", "0"], "tol must be a finite number > 0, got 0.0"),
         (["--time-limit", "0"], "0.0 is not in the range x>0"),
-        (["--time-limit", "9", "--solver", "OSQP"], "--time-limit works with IRLS, CLARABEL, SCS only: got OSQP"),
+        (["--time-limit", "9", "--solver", "OSQP"], "--time-limit works with IRLS, FAST, CLARABEL, SCS only: got OSQP"),
         (["--tol", "x"], "'x' is not a valid float"),
         (["--lambda1", "-1"], "lambda1 must be a finite number >= 0, got -1.0"),
         (["--lambda1", "0", "--lambda2", "0"], "lambda1 and lambda2 are both 0"),
@@ -282,6 +286,8 @@ def test_help_teaches() -> None:
         "Examples:",
         "as detect does",
         "counted from 0",
+        "default: CLARABEL, IRLS and FAST",
+        "– where nothing of the kind is promised",
     ):
         assert word in text
     top = CliRunner().invoke(main, ["--help"]).output

@@ -107,9 +107,7 @@ def test_figure_files_are_images(full):
     assert svg.lstrip().startswith("<?xml")
     assert "<dc:date>" not in svg
     curves = read(out / "figure1.csv")
-    assert {(row["method"], int(row["d"])) for row in curves} == {
-        (k, d) for k in RUNNABLE for d in plans.DIMENSIONS
-    }
+    assert {(row["method"], int(row["d"])) for row in curves} == {(k, d) for k in RUNNABLE for d in plans.DIMENSIONS}
 
 
 def test_a_second_run_repeats_no_trial_and_gives_the_same_files(full):
@@ -143,9 +141,7 @@ def test_a_failing_method_is_listed_and_the_rest_is_reported(tmp_path, monkeypat
     original = plans.table2
     monkeypatch.setitem(trials.METHODS, "kde", replace(METHODS["kde"], fit=broken))
     monkeypatch.setattr(targets, "BENCHMARKS", ("Glass",))
-    monkeypatch.setattr(
-        plans, "table2", lambda trials, seed, protocol: original(trials, seed, protocol, ("Glass",))
-    )
+    monkeypatch.setattr(plans, "table2", lambda trials, seed, protocol: original(trials, seed, protocol, ("Glass",)))
     out, file = tmp_path / "results", tmp_path / "summary.json"
     result = invoke("table2", "--trials", 2, "--jobs", 1, "--out", out, "--json", file)
     assert result.exit_code == 0, result.output
@@ -195,9 +191,7 @@ def test_study_finds_the_closest_protocol(seed):
     assert marginal["inliers", best.inliers] == pytest.approx(0.0, abs=1e-12)
     text = tables.study(fits, best)
     assert "The default protocol of this package is the closest," in text
-    assert "The default protocol of this package is number 2, further away by" in tables.study(
-        fits, fits[1].protocol
-    )
+    assert "The default protocol of this package is number 2, further away by" in tables.study(fits, fits[1].protocol)
     assert re.search(rf"\| {best.scaling} \| {best.inliers} \|.*\| 0\.000 \|", text)
 
 

@@ -1,4 +1,4 @@
-"""The committed results: whole, proved, made with the protocol that the study chooses, and what the docs say."""
+"""The committed results: complete, proved, made with the protocol that the study chooses, and what the docs say."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def test_the_distance_of_the_study_is_that_of_its_columns(results):
 # ---- the trials ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "cells"), [("table2", BENCHMARKS), ("figure1", [f"d={d}" for d in plans.DIMENSIONS])]
-)
+@pytest.mark.parametrize(("name", "cells"), [("table2", BENCHMARKS), ("figure1", [f"d={d}" for d in plans.DIMENSIONS])])
 def test_all_trials_are_there_and_llr_is_proved_in_each(results, name, cells):
     rows = getattr(results, f"{name}_trials")
     keys = [(row["cell"], row["method"], row["trial"]) for row in rows]
@@ -100,7 +98,7 @@ def test_the_exact_solver_agrees_on_every_set(results):
     assert {row["set"] for row in results.exact} == set(BENCHMARKS)
     for row in results.exact:
         assert abs(row["relative difference of J"]) <= 1e-4
-        assert abs(row["difference of AUC"]) <= 0.01 + 1e-12  # but for rounding: one draw of Heart is at 0.01
+        assert abs(row["difference of AUC"]) <= 0.01 + 1e-12  # plus rounding: one draw of Heart is at 0.01
 
 
 def test_the_full_runs_keep_their_time(results):
@@ -112,7 +110,7 @@ def test_the_full_runs_keep_their_time(results):
 
 
 def test_findings_against_the_trials(results):
-    """Every number that matters, computed again from the trials and the printed table."""
+    """Every number that matters, recomputed from the trials and the printed table."""
     mean = {
         (name, key): np.mean([r["auc"] for r in results.table2_trials if (r["cell"], r["method"]) == (name, key)])
         for name in BENCHMARKS
@@ -142,7 +140,7 @@ def test_findings_against_the_trials(results):
 
 
 def test_findings_follow_the_numbers(results):
-    """Other results, other words."""
+    """Different results give different sentences."""
     better = [{**row, "gap": 1e-9} if row["method"] == "llr" else row for row in results.table2_trials]
     same = [{**row, "gap": 1e-9} if row["method"] == "llr" else row for row in results.figure1_trials]
     assert "at most 1.00e-09" in said(replace(results, table2_trials=better, figure1_trials=same), "Proofs")
@@ -156,9 +154,7 @@ def test_findings_follow_the_numbers(results):
         replace(results, made_with=Protocol()), "How close"
     )
     other = replace(Protocol(), n_neighbors=10)
-    assert "the distance of a protocol with `n_neighbors` 10 is" in said(
-        replace(results, made_with=other), "How close"
-    )
+    assert "the distance of a protocol with `n_neighbors` 10 is" in said(replace(results, made_with=other), "How close")
     alone = [{**row, "excess_standard_error": 0.0} for row in results.protocol]
     assert "1 are within two standard errors" in said(replace(results, protocol=alone), "Protocol")
 
@@ -190,5 +186,5 @@ def test_the_docs_say_what_the_results_say(results):
 def test_summary_without_results_says_what_to_run(tmp_path):
     result = CliRunner().invoke(main, ["reproduce", "summary", "--out", str(tmp_path)])
     assert result.exit_code == 1
-    assert "table2.csv is not there: run `llr-cvx reproduce table2" in result.output
+    assert "table2.csv does not exist: run `llr-cvx reproduce table2" in result.output
     assert list(tmp_path.iterdir()) == []

@@ -66,9 +66,7 @@ def test_resume_repeats_nothing(tmp_path, monkeypatch):
     path = tmp_path / "trials.jsonl"
     first = run(small(3), path)
     seen = []
-    monkeypatch.setattr(
-        "llr_cvx.experiments.runner.run_trial", lambda task: seen.append(task.trial) or run_trial(task)
-    )
+    monkeypatch.setattr("llr_cvx.experiments.runner.run_trial", lambda task: seen.append(task.trial) or run_trial(task))
     everything = run(small(5), path)
     assert seen == [3, 4]
     assert numbers(first).items() <= numbers(everything).items()
@@ -80,9 +78,7 @@ def test_a_line_cut_short_is_done_again(tmp_path):
     path = tmp_path / "trials.jsonl"
     whole = run(small(3), path)
     lines = path.read_bytes().split(b"\n")
-    path.write_bytes(
-        b"\n".join(lines[:3]) + b"\n" + lines[3][:40] + b"x" * 5000
-    )  # header, two trials, a torn third
+    path.write_bytes(b"\n".join(lines[:3]) + b"\n" + lines[3][:40] + b"x" * 5000)  # header, two trials, a torn third
     assert len(TrialStore(path, HEADER).read()) == 2
     assert numbers(run(small(3), path)) == numbers(whole)
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -53,10 +53,11 @@ def test_interval_is_proved_again(name):
     assert problem.lambda2 == pytest.approx(instance.problem.lambda2, rel=1e-9)
 
 
+@pytest.mark.parametrize("solve", [llr.solve_irls, llr.solve_fast])
 @pytest.mark.parametrize("name", NAMES)
-def test_fast_solver_lands_in_the_interval(name):
+def test_both_solvers_land_in_the_interval(name, solve):
     instance = load_instance(name)
-    s = llr.solve_irls(instance.problem, tol=1e-9)
+    s = solve(instance.problem, tol=1e-9)
     assert s.status == "optimal"
     assert instance.lower * (1 - 1e-12) <= s.objective <= instance.upper * (1 + 2e-9)
     assert s.certificate.dual <= instance.upper * (1 + 1e-12)
@@ -291,9 +292,7 @@ def test_command_export(tmp_path):
 
 def test_the_exported_guide_tells_how_to_recheck(tmp_path):
     assert call("export", tmp_path, "--only", "pair-fused").exit_code == 0
-    recheck, judge = re.findall(
-        r"^    ((?:python|llr-cvx) .*)$", (tmp_path / "README.md").read_text(), re.MULTILINE
-    )
+    recheck, judge = re.findall(r"^    ((?:python|llr-cvx) .*)$", (tmp_path / "README.md").read_text(), re.MULTILINE)
     program, *arguments = recheck.split()
     assert program == "python"
     done = subprocess.run([sys.executable, "-I", *arguments], cwd=tmp_path, capture_output=True, check=False)

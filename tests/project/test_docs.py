@@ -74,16 +74,10 @@ def test_the_proof_page_tells_the_truth(tmp_path: Path) -> None:
     (command,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=_environment(), check=True)
     arguments = [sys.executable, *command.split()[1:]]
-    assert (
-        subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode
-        == 0
-    )
+    assert subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode == 0
     claim = tmp_path / "certificate.json"
     claim.write_text(re.sub(r'"dual": [\d.]+', '"dual": 1e3', claim.read_text("utf-8")), encoding="utf-8")
-    assert (
-        subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode
-        == 1
-    )
+    assert subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode == 1
 
 
 def _environment() -> dict[str, str]:
@@ -199,9 +193,7 @@ def test_a_figure_without_words_is_seen(tmp_path: Path) -> None:
     assert len(undescribed(tmp_path)) == 3
 
 
-@pytest.mark.parametrize(
-    ("page", "words"), [("docs/index", "Building this site"), ("docs/proof", "What it proves")]
-)
+@pytest.mark.parametrize(("page", "words"), [("docs/index", "Building this site"), ("docs/proof", "What it proves")])
 def test_a_browser_shows_it(site: Path, tmp_path: Path, page: str, words: str) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:

@@ -215,15 +215,15 @@ def run_drill(solver, n=12):
     return report
 
 
-def quiet_irls(problem):
+def quiet(problem, tol, solve=llr.solve_fast):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return llr.solve_irls(problem)
+        return solve(problem, tol)
 
 
 def test_drill_notices_a_solver_that_lies_about_w():
-    def liar(problem):
-        s = quiet_irls(problem)
+    def liar(problem, tol):
+        s = quiet(problem, tol)
         return replace(s, W=1.5 * s.W + 1e-3, status="optimal")
 
     report = run_drill(liar)
@@ -232,16 +232,16 @@ def test_drill_notices_a_solver_that_lies_about_w():
 
 
 def test_drill_notices_a_solver_that_lies_about_its_proof():
-    def liar(problem):
-        s = quiet_irls(problem)
+    def liar(problem, tol):
+        s = quiet(problem, tol)
         return replace(s, certificate=replace(s.certificate, dual=s.certificate.dual * (1 + 1e-6)))
 
     assert run_drill(liar).count("gap not confirmed") >= 10
 
 
 def test_drill_notices_a_false_status():
-    def liar(problem):
-        s = quiet_irls(problem)
+    def liar(problem, tol):
+        s = quiet(problem, tol)
         W = np.zeros_like(s.W)
         c = llr.certify(problem, W, s.certificate.alpha, s.certificate.U)
         return replace(s, W=W, certificate=c, status="optimal")
@@ -251,16 +251,25 @@ def test_drill_notices_a_false_status():
     assert report.count("wrong optimal") >= 8  # W = 0 is optimal for the others
 
 
+def test_drill_notices_a_descent_that_rises():
+    def rising(problem, tol):
+        s = quiet(problem, tol, llr.solve_irls)
+        return replace(s, trace=replace(s.trace, smoothed_objective=1.0 + np.arange(len(s.trace.phase))))
+
+    assert run_drill(rising, 5).count("not monotone") >= 3  # the others need no second step
+    assert run_drill(llr.solve_irls, 5).findings == []
+
+
 def test_drill_counts_exceptions_and_warnings():
-    def breaks(problem):
+    def breaks(problem, tol):
         raise ArithmeticError("broken")
 
     report = run_drill(breaks, 5)
     assert report.count("exception") == 5
     assert "ArithmeticError: broken" in str(report)
 
-    def noisy(problem):
+    def noisy(problem, tol):
         warnings.warn("overflow encountered", RuntimeWarning, stacklevel=2)
-        return quiet_irls(problem)
+        return quiet(problem, tol)
 
     assert run_drill(noisy, 5).count("warning") == 5

@@ -1,5 +1,6 @@
 """Hostile input: a clear error or the same answer, never a crash, a warning, or a false "optimal"."""
 
+import json
 import pickle
 import warnings
 import zipfile
@@ -7,11 +8,13 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from scipy import sparse
 
 import llr_cvx as llr
+from llr_cvx.cli import main
 from llr_cvx.instances import load_instance
-from llr_cvx.instances.drill import drill, hostile_problem
+from llr_cvx.instances.drill import SOLVERS, drill, hostile_problem
 from llr_cvx.proofs.ball_arithmetic import enclose
 from llr_cvx.solution import ConvergenceWarning
 from llr_cvx.verdicts.traces import verify_trace
@@ -20,6 +23,7 @@ from llr_cvx.verdicts.weights import verify
 INSTANCE = load_instance("same-twins")
 P = INSTANCE.problem
 N, d = P.shape
+SOLVE = pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
 
 # Every function that takes an array: how to call it with that one argument replaced, and a good value for it.
 CALLS = {
@@ -40,6 +44,7 @@ CALLS = {
     "certify U": (lambda v: llr.certify(P, INSTANCE.W, INSTANCE.alpha, v).dual, INSTANCE.U),
     "verify W": (lambda v: verify(P, v).objective, INSTANCE.W),
     "solve_irls W0": (lambda v: llr.solve_irls(P, W0=v).objective, INSTANCE.W),
+    "solve_fast W0": (lambda v: llr.solve_fast(P, W0=v).objective, INSTANCE.W),
     "enclose W": (lambda v: enclose(P, v, INSTANCE.alpha, INSTANCE.U).primal_high, INSTANCE.W),
     "enclose alpha": (lambda v: enclose(P, INSTANCE.W, v, INSTANCE.U).dual_low, INSTANCE.alpha),
     "enclose U": (lambda v: enclose(P, INSTANCE.W, INSTANCE.alpha, v).dual_low, INSTANCE.U),
@@ -74,7 +79,7 @@ BAD = {
 
 #: A set of samples may have any number of rows, and these arguments may be left out.
 ANY_LENGTH = {"from_samples X_inlier", "from_samples X_test", "similarity_graph X"}
-OPTIONAL = {"certify alpha", "certify U", "solve_irls W0"}
+OPTIONAL = {"certify alpha", "certify U", "solve_irls W0", "solve_fast W0"}
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -145,24 +150,26 @@ def test_bad_lambdas(name, value):
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "a", None, [1e-6]])
 def test_bad_tolerances(value):
-    for solve in (llr.solve_irls, llr.solve_exact, lambda p, tol: verify(p, INSTANCE.W, tol)):
+    for solve in (*SOLVERS.values(), llr.solve_exact, lambda p, tol: verify(p, INSTANCE.W, tol)):
         with pytest.raises((TypeError, ValueError), match="tol"):
             solve(P, tol=value)
 
 
+@SOLVE
 @pytest.mark.parametrize("value", [0, -1, 2.5, "a", None, np.nan, True])
-def test_bad_iteration_limits(value):
+def test_bad_iteration_limits(solve, value):
     with pytest.raises((TypeError, ValueError), match="max_iter"):
-        llr.solve_irls(P, max_iter=value)
+        solve(P, max_iter=value)
 
 
+@SOLVE
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, "a"])
-def test_bad_time_limits(value):
+def test_bad_time_limits(solve, value):
     with pytest.raises((TypeError, ValueError), match="time_limit"):
-        llr.solve_irls(P, time_limit=value)
+        solve(P, time_limit=value)
 
 
-@pytest.mark.parametrize("function", [llr.solve_irls, llr.solve_exact, lambda p: verify(p, INSTANCE.W)])
+@pytest.mark.parametrize("function", [*SOLVERS.values(), llr.solve_exact, lambda p: verify(p, INSTANCE.W)])
 @pytest.mark.parametrize("value", [None, 3, "problem", P.X])
 def test_something_else_than_a_problem(function, value):
     with pytest.raises((TypeError, AttributeError)):
@@ -172,13 +179,14 @@ def test_something_else_than_a_problem(function, value):
 # ---- a limit reached is never "optimal" -----------------------------------------------------------------------
 
 
+@SOLVE
 @pytest.mark.parametrize("name", ["fused-some", "fused-most", "lambda2-tiny", "one-inlier", "bad-scales"])
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
-def test_iteration_limit_is_never_optimal_without_proof(name, max_iter):
+def test_iteration_limit_is_never_optimal_without_proof(solve, name, max_iter):
     instance = load_instance(name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        s = llr.solve_irls(instance.problem, tol=1e-10, max_iter=max_iter)
+        s = solve(instance.problem, tol=1e-10, max_iter=max_iter)
     if s.status == "optimal":
         assert s.objective <= instance.upper * (1 + 1e-10)
     else:
@@ -188,19 +196,21 @@ def test_iteration_limit_is_never_optimal_without_proof(name, max_iter):
     assert s.certificate.dual <= instance.upper
 
 
-def test_time_limit_is_never_optimal_without_proof():
+@SOLVE
+def test_time_limit_is_never_optimal_without_proof(solve):
     instance = load_instance("large")
     with pytest.warns(ConvergenceWarning, match="time_limit"):
-        s = llr.solve_irls(instance.problem, tol=1e-12, time_limit=1e-6)
+        s = solve(instance.problem, tol=1e-12, time_limit=1e-6)
     assert s.status == "time_limit"
     assert s.certificate.relative_gap > 1e-12
 
 
-def test_an_impossible_tolerance_ends_and_is_not_called_optimal_in_vain():
+@SOLVE
+def test_an_impossible_tolerance_ends_and_is_not_called_optimal_in_vain(solve):
     instance = load_instance("fused-most")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        s = llr.solve_irls(instance.problem, tol=1e-300)
+        s = solve(instance.problem, tol=1e-300)
     assert s.status != "optimal" or s.certificate.gap <= 0
     assert s.certificate.relative_gap < 1e-9
 
@@ -293,10 +303,24 @@ def test_hostile_problems_are_reproducible_and_diverse():
     assert any(p.graph.n_components > 1 and len(p.edges) for p in problems)
 
 
-def test_small_drill_finds_nothing():
-    """The same command with --problems 1000 is the full drill."""
-    *_, report = drill(60)
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize(("generator", "n"), [("hostile", 60), ("varied", 8)])
+def test_small_drill_finds_nothing(generator, n, solver):
+    """`llr-cvx instances drill` with its 1000 problems is the full drill."""
+    *_, report = drill(n, SOLVERS[solver], generator=generator)
     assert report.findings == [], str(report)
-    assert report.problems == report.checked == report.verdicts == 60
-    assert report.optimal + report.unproved == 60
-    assert report.optimal >= 57
+    assert report.problems == report.checked == report.verdicts == len(report.solve_seconds) == n
+    assert report.optimal + report.unproved == n
+    assert report.optimal >= 0.95 * n
+
+
+def test_drill_command(tmp_path):
+    options = ["--generator", "varied", "--solver", "irls", "--problems", "2", "--tol", "1e-4"]
+    done = CliRunner().invoke(main, ["instances", "drill", *options, "--json", str(tmp_path / "r.json")])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("2 varied problems in ")
+    assert "slowest tenth: " in done.output
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert (result["generator"], result["solver"], result["problems"]) == ("varied", "irls", 2)
+    assert result["slowest_tenth"]["seconds"] == max(result["solve_seconds"])
+    assert not any(result["counts"].values())

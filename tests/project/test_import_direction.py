@@ -104,9 +104,7 @@ def test_every_module_has_a_layer() -> None:
 
 def judged_by_ground_truth(graph: Imports) -> list[tuple[str, str]]:
     """Pairs (judge, judged) where the judge imports what it judges."""
-    return [
-        (judge, m) for judge in sorted(GROUND_TRUTH) for m in sorted(reach(graph, judge)) if m.startswith(JUDGED)
-    ]
+    return [(judge, m) for judge in sorted(GROUND_TRUTH) for m in sorted(reach(graph, judge)) if m.startswith(JUDGED)]
 
 
 def test_the_ground_truth_imports_nothing_that_it_judges() -> None:

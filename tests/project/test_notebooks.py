@@ -70,8 +70,7 @@ def without_seconds(text: str) -> str:
 
 def count_figures(cell: Any) -> int:
     return sum(
-        "image/png" in output.get("data", {}) or "image/svg+xml" in output.get("data", {})
-        for output in cell.outputs
+        "image/png" in output.get("data", {}) or "image/svg+xml" in output.get("data", {}) for output in cell.outputs
     )
 
 

@@ -65,7 +65,7 @@ def test_the_output_shown_is_the_output_printed() -> None:
     shown = table(blocks("text")[0])
     result = CliRunner().invoke(main, ["verify"])
     printed = table(result.stdout)
-    assert list(shown) == list(printed) == ["CLARABEL", "IRLS"]
+    assert list(shown) == list(printed) == ["CLARABEL", "IRLS", "FAST"]
     for solver, cells in shown.items():
         for k in (0, 1):  # objective and proven bound
             assert float(cells[k]) == pytest.approx(float(printed[solver][k]), rel=1e-7)

@@ -38,10 +38,7 @@ def test_values_agree_with_exact_rational_arithmetic(name):
     proof = enclose(p, W, instance.alpha, instance.U)
     scores, sizes, squares, v_max = fraction_parts(p, W, proof.alpha, proof.U)
     J = math.fsum(
-        [
-            math.log1p(math.exp(-abs(float(z)))) + max(-int(y) * float(z), 0.0)
-            for z, y in zip(scores, p.y, strict=True)
-        ]
+        [math.log1p(math.exp(-abs(float(z)))) + max(-int(y) * float(z), 0.0) for z, y in zip(scores, p.y, strict=True)]
         + [float(Fraction(p.lambda2) * a**2) for a in sizes]
         + [p.lambda1 * w * math.sqrt(s) for s, w in zip(squares, p.weights, strict=True)]
     )

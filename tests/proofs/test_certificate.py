@@ -206,9 +206,7 @@ def test_feasible_holds_in_exact_arithmetic_and_is_a_projection(d: int) -> None:
     rng = np.random.default_rng(d)
     E = 200
     weights = 10.0 ** rng.uniform(-150, 150, E) * (rng.random(E) < 0.9)
-    p = llr.Problem(
-        np.eye(E + 1, d), np.r_[-1, np.ones(E)], star(E + 1), weights, 10.0 ** rng.uniform(-150, 150), 1.0
-    )
+    p = llr.Problem(np.eye(E + 1, d), np.r_[-1, np.ones(E)], star(E + 1), weights, 10.0 ** rng.uniform(-150, 150), 1.0)
     directions = rng.standard_normal((E, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     U = directions * (p.radii * (1 + rng.choice([-1e-15, 0.0, 1e-16, 1e-12, 3.0], E)))[:, None]

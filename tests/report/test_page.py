@@ -122,9 +122,7 @@ def test_no_outlier_all_outliers_and_one_row():
     assert "30 of 30 test rows score below" in everything
     rng = np.random.default_rng(0)
     good = Frame("good.csv", ("a", "b"), rng.normal(size=(20, 2)), tuple(map(str, range(20))))
-    one = render_report(
-        detect(good, Frame("one.csv", ("a", "b"), np.array([[9.0, 0.0]]), ("only",)), LLRDetector())
-    )
+    one = render_report(detect(good, Frame("one.csv", ("a", "b"), np.array([[9.0, 0.0]]), ("only",)), LLRDetector()))
     assert "of 1 test rows" in one.replace("the 1 test", "of 1 test")
 
 
@@ -133,7 +131,7 @@ def test_long_lists_are_cut_and_say_so(monkeypatch):
     monkeypatch.setattr("llr_cvx.report.page.MAX_TABLE_ROWS", 5)
     page = render_report(run(threshold=1e9))
     assert page.count('<article class="card"') == 3
-    assert "The first 3 of 30 outliers are drawn" in page
+    assert "The first 3 of 30 outliers are shown" in page
     assert "25 more outliers" in page
     assert MAX_CARDS < MAX_TABLE_ROWS
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from llr_cvx.datasets import make_synthetic  # noqa: E402
 from llr_cvx.detection.estimator import LLRDetector  # noqa: E402
 from llr_cvx.detection.selection import LambdaCurve  # noqa: E402
 from llr_cvx.report import plots  # noqa: E402
+from llr_cvx.solution import Trace  # noqa: E402
 from llr_cvx.solvers.irls import solve_irls  # noqa: E402
 
 
@@ -95,12 +98,29 @@ def test_convergence_shows_objective_and_bound(detector):
     trace = detector.solution_.trace
     ax = draw(plots.plot_convergence(trace))
     by_name = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-    np.testing.assert_array_equal(by_name["J(W)"], trace.objective)
+    np.testing.assert_array_equal(by_name["best J(W)"], trace.best)
     np.testing.assert_array_equal(by_name["proven lower bound"], trace.dual)
     gap = draw(plots.plot_convergence(trace, show="gap"))
     assert gap.get_yscale() == "log"
+    (line,) = gap.get_lines()
+    np.testing.assert_allclose(line.get_ydata(), np.maximum((trace.best - trace.dual) / trace.best, 1e-17))
     with pytest.raises(ValueError, match="show must be"):
         plots.plot_convergence(trace, show="speed")
+
+
+def test_convergence_marks_the_smoothed_objective_of_irls_steps_only():
+    phase = np.array(["irls", "irls", "splitting", "finish"])
+    J = np.array([3.0, 2.0, 2.5, 1.0])
+    smoothed = np.array([3.5, 2.2, np.nan, np.nan])
+    dual = np.array([-1.0, 0.5, 0.9, 1.0])
+    trace = Trace(phase, J, np.minimum.accumulate(J), smoothed, dual, np.array([0.1, 0.1, 0, 0]), np.arange(4.0))
+    drawn = {line.get_label(): line for line in draw(plots.plot_convergence(trace)).get_lines()}
+    assert drawn["best J(W)"].get_ydata().tolist() == [3.0, 2.0, 2.0, 1.0]
+    assert drawn["smoothed objective (IRLS)"].get_xdata().tolist() == [1, 2]
+    without = draw(plots.plot_convergence(replace(trace, smoothed_objective=np.full(4, np.nan))))
+    assert [line.get_label() for line in without.get_lines()] == ["best J(W)", "proven lower bound"]
+    gap = draw(plots.plot_convergence(replace(trace, best=np.array([3.0, 2.0, 2.0, 0.0])), show="gap"))
+    assert np.isfinite(gap.get_lines()[0].get_ydata()).all()
 
 
 def test_contributions_are_bars_of_the_reasons(detector):

@@ -127,13 +127,10 @@ def test_badly_scaled_features_never_give_a_wrong_optimal(c: float, as_given: bo
     assert is_dual_feasible(q, *dual_point)
     proved = slow_objective(q, s.W) - slow_dual(q, *dual_point) <= 1.0001e-6 * slow_objective(q, s.W)
     assert s.status == ("optimal" if proved else "inaccurate")
-    fast = llr.solve_irls(q)  # the way out that the README names
+    fast = llr.solve_fast(q)  # the way out that docs/limits.md names
     assert fast.status == "optimal"
     assert is_dual_feasible(q, fast.certificate.alpha, fast.certificate.U)
-    assert (
-        slow_objective(q, fast.W) - slow_dual(q, fast.certificate.alpha, fast.certificate.U)
-        <= 1e-6 * fast.objective
-    )
+    assert slow_objective(q, fast.W) - slow_dual(q, fast.certificate.alpha, fast.certificate.U) <= 1e-6 * fast.objective
 
 
 # ---- solvers that fail ----------------------------------------------------------------------------------
@@ -242,9 +239,7 @@ def test_a_solver_that_lies_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("W", [None, np.full((24, 3), np.nan)], ids=["none", "nan"])
-def test_a_solver_without_a_finite_W_is_a_clear_error(
-    W: np.ndarray | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_solver_without_a_finite_W_is_a_clear_error(W: np.ndarray | None, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, W)
     with pytest.raises(SolverError, match=r"CLARABEL returned no finite W \(optimal\); try another solver"):
         llr.solve_exact(random_problem(7))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import proved
 
 import llr_cvx as llr
+from llr_cvx.benchmarks.measure import instance
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning
-from llr_cvx.solvers.fast.starts import _extrapolated
 
 
 def problem() -> Problem:
@@ -23,7 +24,8 @@ def test_each_point_of_a_lambda1_path_is_certified_and_equals_a_cold_solve(lambd
     assert [s.problem.lambda1 for s in path] == pytest.approx(list(lambda1s))
     assert {s.problem.lambda2 for s in path} == {0.5}
     for s in path:
-        assert s.status == "optimal"
+        assert (s.solver, s.status) == ("FAST", "optimal")
+        assert proved(s, 1e-7)
         cold = llr.solve_irls(s.problem, tol=1e-7)
         assert s.objective == pytest.approx(cold.objective, rel=2e-7)
     clusters = [int(s.clusters.max()) + 1 for s in sorted(path, key=lambda s: s.problem.lambda1)]
@@ -37,6 +39,35 @@ def test_a_lambda2_path() -> None:
     assert all(s.status == "optimal" for s in path)
     sizes = [np.abs(s.W).sum() for s in path]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_points_share_their_graph_and_start_from_those_before() -> None:
+    p = instance(150, 10, 0)
+    path = llr.regularization_path(p, np.geomspace(0.05, 0.3, 6))
+    assert all(s.problem.graph is p.graph for s in path)
+    first = [s.trace.phase[0] for s in path if s.trace is not None]
+    assert first == ["irls"] + ["splitting"] * 5
+    cold = [llr.solve_fast(s.problem) for s in path]
+    assert sum(s.n_iter for s in path[1:]) < 0.7 * sum(s.n_iter for s in cold[1:])
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-12])
+def test_a_path_to_a_gap_beyond_single_precision(tol: float) -> None:
+    for s in llr.regularization_path(problem(), np.geomspace(0.05, 0.5, 6), tol=tol):
+        assert s.status == "optimal"
+        assert proved(s, tol)
+        assert s.W.dtype == np.float64
+
+
+def test_zeros_and_fused_rows_of_a_path_are_those_of_the_optimum() -> None:
+    p = instance(310, 10, seed=0)
+    last = llr.regularization_path(p, [0.6, 0.67, 0.74])[-1]
+    reference = llr.solve_fast(last.problem, 1e-10)
+    i, j = last.problem.edges.T
+    fused = reference.clusters[i] == reference.clusters[j]
+    assert fused.sum() > 300
+    assert np.mean((last.clusters[i] == last.clusters[j]) == fused) > 0.95
+    assert np.mean(last.support == reference.support) > 0.9
 
 
 def test_a_path_in_both_penalties_is_refused() -> None:
@@ -60,9 +91,7 @@ def test_a_path_needs_a_problem() -> None:
 
 @pytest.mark.parametrize("name", ["lambda1", "lambda2s", "W0"])
 def test_arguments_that_do_not_exist_are_named_with_those_that_do(name: str) -> None:
-    with pytest.raises(
-        TypeError, match=f"no argument '{name}': the penalties are lambda1s and lambda2, and callback"
-    ):
+    with pytest.raises(TypeError, match=f"no argument '{name}': the penalties are lambda1s and lambda2, and callback"):
         llr.regularization_path(problem(), [0.1], **{name: None})  # type: ignore[arg-type]
 
 
@@ -84,24 +113,6 @@ def test_points_that_nearly_coincide(which: str, values: list[float]) -> None:
 @pytest.mark.parametrize("lambda1s", [[1e-200, 1e120], [1e-300, 1e10], [1e10, 1e-300]])
 def test_points_that_are_worlds_apart(lambda1s: list[float]) -> None:
     assert [s.status for s in llr.regularization_path(problem(), lambda1s)] == ["optimal"] * 2
-
-
-def test_a_start_on_the_line_through_two_points_keeps_the_zeros_and_signs_of_the_last() -> None:
-    p = problem()
-    path = [llr.solve_irls(p.with_lambdas(l1), tol=1e-8) for l1 in (0.06, 0.05)]
-    ((W, _),) = _extrapolated(p.with_lambdas(0.04), path)
-    assert np.any(path[0].support & ~path[1].support)
-    assert np.all((W == 0.0) | (np.sign(W) == np.sign(path[1].W)))
-
-
-def test_a_limit_never_gives_less_than_the_point_before() -> None:
-    X_inlier, X_test, _ = llr.make_synthetic(5, 1, 20, 10, 2)
-    p = Problem.from_samples(X_inlier, X_test)
-    first, last = (llr.solve_irls(p.with_lambdas(l1)) for l1 in (0.01, 0.1))
-    target = p.with_lambdas(0.3)
-    with pytest.warns(ConvergenceWarning):
-        s = llr.solve_irls(target, W0=(first, last), max_iter=1)
-    assert s.objective <= target.objective(last.W)
 
 
 def test_progress_names_every_point(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ _ALL = (
         selects_features=True,
         ratio_based=True,
         convex=True,
-        parameters="lambda1 = 0.1, lambda2 = 1 (paper); graph as in the protocol; IRLS to a proven gap",
+        parameters="lambda1 = 0.1, lambda2 = 1 (paper); graph as in the protocol; solved to a proven gap",
         fit=localized.llr,
     ),
 )
@@ -129,5 +129,5 @@ METHODS = {method.key: method for method in _ALL}
 #: The keys of the methods in the figures and tables.
 RUNNABLE = tuple(method.key for method in _ALL if method.fit is not None)
 
-#: LLR by the conic solver: a check on LLR by IRLS, not a separate method.
+#: LLR by the conic solver: a check on LLR by `solve_fast`, not a separate method.
 EXACT = replace(METHODS["llr"], key="llr_exact", label="LLR (exact)", fit=localized.llr_exact)

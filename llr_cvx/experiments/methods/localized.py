@@ -10,7 +10,7 @@ from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
 from llr_cvx.solvers.exact import solve_exact
-from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.solvers.fast.solver import solve_fast
 
 #: Iteration limit, after which a trial is listed as failed; most take 10 to 20. A time limit would make the numbers
 #: depend on the machine.
@@ -20,7 +20,7 @@ MAX_ITER = 60
 def llr(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """log r of each test row, Eq. (4), at the optimum of Eq. (5), with the gap that proves it."""
     problem = llr_problem(X_inlier, X_test, protocol)
-    return _outcome(solve_irls(problem, tol=protocol.tol, max_iter=MAX_ITER), len(X_inlier))
+    return _outcome(solve_fast(problem, tol=protocol.tol, max_iter=MAX_ITER), len(X_inlier))
 
 
 def llr_exact(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
@@ -45,9 +45,7 @@ def llr_problem(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) ->
     width = protocol.graph_width(np.vstack([X_inlier, X_test]))
     if protocol.intercept:  # a constant feature changes no distance, hence not the graph
         X_inlier, X_test = (np.column_stack([X, np.ones(len(X))]) for X in (X_inlier, X_test))
-    return Problem.from_samples(
-        X_inlier, X_test, protocol.lambda1, protocol.lambda2, protocol.n_neighbors, sigma=width
-    )
+    return Problem.from_samples(X_inlier, X_test, protocol.lambda1, protocol.lambda2, protocol.n_neighbors, sigma=width)
 
 
 def max_norm(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:

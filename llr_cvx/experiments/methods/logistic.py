@@ -92,9 +92,7 @@ def _l1_option() -> dict[str, Any]:
     return {"l1_ratio": 1.0} if (major, minor) >= (1, 8) else {"penalty": "l1"}
 
 
-def kernel_logistic(
-    X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator
-) -> Outcome:
+def kernel_logistic(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """f(x) = sum_l a_l K(x, c_l) with min_a sum_i log(1 + exp(-y_i f(x_i))) + lambda/2 a'K(c,c)a.
 
     Width = median distance, lambda by 5-fold deviance, at most 200 centres from the pooled samples.

@@ -12,21 +12,14 @@ and a clipping; Douglas-Rachford iterations find a common point where there is o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import diags_array
 
 from llr_cvx.arrays import FloatArray, IntArray, into_balls, row_dot
 from llr_cvx.proofs.certificate import lower_bound
-from llr_cvx.solvers.fast.face import Face
-from llr_cvx.solvers.linear.cg import conjugate_gradients
-
-ROUNDS = 600  # for up to DENSE samples in clusters, and a sixth of it for more
-FEW = 6.0  # samples of a small cluster
-GIVEN = 1e-2  # weight of a v that is given, against that of one that is free
-APART = 0.1  # sets that stay apart by this share of their first distance have no point in common: the face is wrong
-DENSE = 500  # samples in clusters up to which the Laplacian system is inverted once for all rounds
+from llr_cvx.solvers import settings
+from llr_cvx.solvers.face import Face
+from llr_cvx.solvers.linear.cg import repeated_solver
 
 
 def complete_dual(face: Face, U: FloatArray, target: float) -> tuple[FloatArray, FloatArray]:
@@ -62,11 +55,13 @@ def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntAr
     L = (A @ diags_array(radii) @ B).tocsr()
     clusters = face.clusters[rows]
     mean = (np.bincount(clusters, L.diagonal()) / np.maximum(np.bincount(clusters), 1))[clusters]
-    loose = mean * np.minimum(1.0, FEW / face.sizes[clusters])
+    loose = mean * np.minimum(1.0, settings.SMALL_CLUSTER / face.sizes[clusters])
     # Weights of v against U. On the support v is given: it is kept almost exactly, and few rounds are needed.
-    tight, given = GIVEN * loose, sign != 0.0
+    tight, given = settings.GIVEN_WEIGHT * loose, sign != 0.0
     weight = np.where(given, tight[:, None], loose[:, None])
-    solve_given, solve_free = (_solver((L + diags_array(w)).tocsr()) for w in (tight, loose))
+    solve_given, solve_free = (
+        repeated_solver((L + diags_array(w)).tocsr(), rtol=1e-10, max_iter=200) for w in (tight, loose)
+    )
 
     def loss(U_in: FloatArray) -> float:
         """What these samples take from D."""
@@ -76,7 +71,8 @@ def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntAr
     first = least = loss(U_in)
     v, phi = np.clip(A @ U_in + b, low, high), np.zeros_like(b)
     distances: list[float] = []
-    for k in range(ROUNDS if len(rows) <= DENSE else ROUNDS // 6):
+    rounds = settings.COMPLETION_ROUNDS // (1 if len(rows) <= settings.DENSE else 6)
+    for k in range(rounds):
         U_ball, v_clipped = into_balls(U_in, radii), np.clip(v, low, high)
         U_over, v_over = 2.0 * U_ball - U_in, 2.0 * v_clipped - v
         rhs = A @ U_over + b - v_over
@@ -89,20 +85,7 @@ def _inside_clusters(face: Face, alpha: FloatArray, U: FloatArray, inside: IntAr
         if value < least:
             best, least = candidate, value
         distances.append(float(np.sum(row_dot(dU, dU) / radii) + np.sum(dv**2 / weight)) ** 0.5)
-        stuck = k % 25 == 0 and k > 0 and distances[k] > max(0.9 * distances[k - 25], APART * distances[0])
+        stuck = k % 25 == 0 and k > 0 and distances[k] > max(0.9 * distances[k - 25], settings.MAX_APART * distances[0])
         if first - least >= missing or stuck:
             break
     return best
-
-
-def _solver(M: csr_array) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """(right-hand side, guess) -> solution, for a positive definite matrix."""
-    if M.shape[0] <= DENSE:
-        inverse = np.linalg.inv(M.toarray())
-        return lambda rhs, _: np.asarray(inverse @ rhs)
-    scale = (1.0 / M.diagonal())[:, None]
-
-    def solve(rhs: FloatArray, guess: FloatArray) -> FloatArray:
-        return conjugate_gradients(lambda P: np.asarray(M @ P), lambda R: scale * R, rhs, 1e-10, 200, guess)[0]
-
-    return solve

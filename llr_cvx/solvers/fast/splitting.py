@@ -16,39 +16,95 @@ The matrix belongs to the graph: one inverse serves a whole path. w_i is exactly
 fuse, and U lies in its balls, so that every round offers a W, rounded to clusters, and a dual point. Single
 precision halves the time of a round and is enough for gaps down to 1e-7; proofs are in double precision. It is the
 alternating direction method of multipliers for D = B W, P = W (Eckstein and Bertsekas, 1992).
+
+The samples' part, for s_i = gamma rho_i and t_i = 2 lambda2 / s_i: w_i = shrink((alpha_i y_i x_i - z_i) / s_i) with
+alpha_i = sigmoid(-y_i w_i.x_i), where shrink takes t_i ||w_i||_1 off every |entry|, but not more than it has. The two
+unknown numbers, ||w_i||_1 and alpha_i, change little from round to round: Newton steps go on from the round before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
+from scipy.special import expit
 
-from llr_cvx.arrays import BoolArray, FloatArray, into_balls, row_dot
+from llr_cvx.arrays import BoolArray, FloatArray, IntArray, into_balls, row_dot
 from llr_cvx.graph import Graph
 from llr_cvx.problem import Problem
-from llr_cvx.solvers.best import Best
-from llr_cvx.solvers.fast.face import face_of
-from llr_cvx.solvers.fast.samples import Precision, Samples
-from llr_cvx.solvers.linear.cg import conjugate_gradients
+from llr_cvx.solvers import settings
+from llr_cvx.solvers.face import Face, face_of
+from llr_cvx.solvers.linear.cg import Guessed, repeated_solver
+from llr_cvx.solvers.run import Best, Iterate
 
-RELAX = 1.7  # of a round; it converges below 2
-SHARE = 0.3  # rho_i as a share of the sum of r_e at sample i
-ADAPT = 4, 10  # rounds whose difference says what gamma should be
-LOOK = 4  # rounds from one lower bound to the next
-RISE = 2.0  # multiple of tol by which it may have risen where W is worth a look
-PATIENCE = 24  # rounds after which W is looked at in any case,
-BUDGET = 80  # and rounds that may be left to do, at the rate since the last such look
-DENSE = 700  # samples up to which the matrix is inverted
-INNER = 3  # conjugate gradient iterations where it is not, from the phi before
-NEGLIGIBLE = 1e-15  # share of the largest r_e up to which an edge does not couple
-TINY = 1e-30
+Precision = type[Any]  # np.float32 or np.float64
 
-Solve = Callable[[FloatArray, FloatArray], FloatArray]
+
+class Minimisers(NamedTuple):
+    """For given alpha_i: w_i, ||w_i||_1, sigma_i = sigmoid(-y_i w_i.x_i), d(alpha_i - sigma_i) / d alpha_i."""
+
+    W: FloatArray
+    l1: FloatArray
+    sigma: FloatArray
+    slope: FloatArray
+
+
+def minimisers(
+    yX: FloatArray, two_lambda2: float, z: FloatArray, s: FloatArray, alpha: FloatArray, l1: FloatArray
+) -> Minimisers:
+    """All w_i, by Newton steps from a guess of ||w_i||_1; s is a column."""
+    target = alpha[:, None] * yX
+    target -= z
+    target /= s
+    size, t, one = np.abs(target), two_lambda2 / s[:, 0], np.ones_like(yX[0])
+    rounding = 10.0 * float(np.finfo(yX.dtype).eps)
+    for _ in range(settings.L1_STEPS):
+        left = np.maximum(size - (t * l1)[:, None], 0.0)
+        n = np.sign(left) @ one
+        before, l1 = l1, (left @ one + n * t * l1) / (1.0 + t * n)
+        if np.all(np.abs(l1 - before) <= rounding * l1):
+            break
+    W = np.copysign(np.maximum(size - (t * l1)[:, None], 0.0), target)
+    sigma: FloatArray = expit(-row_dot(yX, W))
+    sign = np.sign(W)
+    on = np.abs(sign)
+    x, n = yX * on, on @ one
+    gain = (row_dot(x, x) - t * row_dot(x, sign) ** 2 / (1.0 + t * n)) / s[:, 0]  # d(y_i w_i.x_i) / d alpha_i
+    return Minimisers(W, l1, sigma, 1.0 + sigma * (1.0 - sigma) * gain)
+
+
+class Samples:
+    """w_i and sigma_i, and the alpha_i and ||w_i||_1 to go on from."""
+
+    def __init__(self, problem: Problem, W: FloatArray, dtype: Precision) -> None:
+        self.yX, self.two_lambda2 = (problem.y[:, None] * problem.X).astype(dtype), 2.0 * problem.lambda2
+        self.alpha, self.l1 = problem.alpha(W).astype(dtype), np.abs(W).sum(axis=1).astype(dtype)
+
+    def minimise(self, z: FloatArray, s: FloatArray) -> None:
+        """w_i for z_i and s_i, and the next alpha_i: one Newton step for the root of alpha_i - sigma_i."""
+        at = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        coarse = np.flatnonzero(np.abs(at.sigma - self.alpha) > settings.COARSE_ALPHA)
+        if coarse.size:
+            self._bracket(coarse, z, s)
+            at = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        self.W, self.l1, self.sigma = at.W, at.l1, at.sigma
+        self.alpha = self.alpha + (at.sigma - self.alpha) / at.slope
+
+    def _bracket(self, rows: IntArray, z: FloatArray, s: FloatArray) -> None:
+        """The roots alpha_i of some samples, by Newton steps inside an interval that holds them, or its middle."""
+        yX, z, s, alpha, l1 = self.yX[rows], z[rows], s[rows], self.alpha[rows], self.l1[rows]
+        low, high = np.zeros_like(alpha), np.ones_like(alpha)
+        for _ in range(settings.MAX_BISECTIONS):
+            _, l1, sigma, slope = minimisers(yX, self.two_lambda2, z, s, alpha, l1)
+            error = sigma - alpha
+            if np.abs(error).max() <= 0.01 * settings.COARSE_ALPHA:
+                break
+            low, high = np.where(error > 0.0, alpha, low), np.where(error > 0.0, high, alpha)
+            newton = alpha + error / slope
+            alpha = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
+        self.alpha[rows], self.l1[rows] = alpha, l1
 
 
 def applies(problem: Problem) -> bool:
@@ -57,13 +113,16 @@ def applies(problem: Problem) -> bool:
     return bool(min(sizes) > 1e-6 and max(sizes) < 1e6)
 
 
+TINY = 1e-30  # keeps quotients finite in single precision
+
+
 class Metric(NamedTuple):
     """What the rounds of all problems on one graph share; phi is then lambda1 times the one above."""
 
     rho: FloatArray  # for lambda1 = 1
     flow: csr_array  # diag(omega) B
     gather: csr_array  # B^T
-    solve: Solve  # (right-hand side, guess) -> phi
+    solve: Guessed  # (right-hand side, guess) -> phi
 
 
 _METRICS: WeakKeyDictionary[Graph, dict[Precision, Metric]] = WeakKeyDictionary()
@@ -73,30 +132,13 @@ def metric(problem: Problem, dtype: Precision) -> Metric:
     """Made once for a graph, and kept while the graph lives."""
     of_graph = _METRICS.setdefault(problem.graph, {})
     if dtype not in of_graph:
-        of_graph[dtype] = _metric(problem, dtype)
+        flow, gather = (diags_array(problem.weights) @ problem.incidence).tocsr(), problem.incidence_T
+        L = (gather @ flow).tocsr()
+        degree = L.diagonal()
+        rho = settings.RHO_SHARE * np.maximum(degree, 1e-3 * degree.mean())  # an isolated sample has no edge to go by
+        solve = repeated_solver((L + diags_array(rho)).tocsr().astype(dtype), rtol=0.0, max_iter=settings.INNER_CG)
+        of_graph[dtype] = Metric(rho.astype(dtype)[:, None], flow.astype(dtype), gather.astype(dtype), solve)
     return of_graph[dtype]
-
-
-def _metric(problem: Problem, dtype: Precision) -> Metric:
-    flow, gather = diags_array(problem.weights) @ problem.incidence, problem.incidence_T
-    L = (gather @ flow).tocsr()
-    degree = L.diagonal()
-    rho = SHARE * np.maximum(degree, 1e-3 * degree.mean())  # an isolated sample has no edge to go by
-    M = (L + diags_array(rho)).tocsr()
-    solve = _by_inverse(M, dtype) if len(rho) <= DENSE else _by_iterations(M.astype(dtype))
-    return Metric(rho.astype(dtype)[:, None], flow.tocsr().astype(dtype), gather.astype(dtype), solve)
-
-
-def _by_inverse(M: csr_array, dtype: Precision) -> Solve:
-    inverse = np.linalg.inv(M.toarray()).astype(dtype)
-    return lambda rhs, _: np.asarray(inverse @ rhs)
-
-
-def _by_iterations(M: csr_array) -> Solve:
-    scale = (1.0 / M.diagonal())[:, None]
-    return lambda rhs, guess: conjugate_gradients(
-        lambda P: np.asarray(M @ P), lambda R: scale * R, rhs, 0.0, INNER, guess
-    )[0]
 
 
 class Pair(NamedTuple):
@@ -113,7 +155,7 @@ class Rounds:
 
     def __init__(self, problem: Problem, W: FloatArray, U: FloatArray, dtype: Precision = np.float32) -> None:
         self.problem, self.metric = problem, metric(problem, dtype)
-        radii, coupled = problem.radii, problem.radii > NEGLIGIBLE * problem.radii.max()
+        radii, coupled = problem.radii, problem.radii > settings.NEGLIGIBLE_EDGE * problem.radii.max()
         self.r = np.where(coupled, radii, 0.0).astype(dtype)
         self.inverse_r = np.divide(1.0, radii, out=np.zeros_like(radii), where=coupled).astype(dtype)
         self.rho = problem.lambda1 * self.metric.rho
@@ -171,8 +213,8 @@ class Rounds:
         rhs = self.metric.gather @ (2.0 * self.out + self.z_edge)
         rhs -= 2.0 * pull + self.z_row
         self.phi = self.metric.solve(rhs, self.phi)
-        self.z_edge += RELAX * (self.out - self.metric.flow @ self.phi)
-        self.z_row += RELAX * (pull + self.metric.rho * self.phi)
+        self.z_edge += settings.RELAX * (self.out - self.metric.flow @ self.phi)
+        self.z_row += settings.RELAX * (pull + self.metric.rho * self.phi)
         self.find()
 
     def offer(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -180,46 +222,59 @@ class Rounds:
         U = into_balls(self.U.astype(float), self.problem.radii)
         return self.samples.W.astype(float), self.samples.sigma.astype(float), U
 
-    def rounded(self) -> tuple[FloatArray, FloatArray]:
-        """W with exact clusters, and u."""
-        W, _, U = self.offer()
-        return face_of(self.problem, W, self.fused).W, U / np.maximum(self.problem.radii, TINY)[:, None]
 
+class Splitting:
+    """Rounds until they do not pay; a step ends where W is worth a look."""
 
-def split(rounds: Rounds, best: Best, tol: float) -> Generator[None, None, None]:
-    """Rounds until tol or until they do not pay, a few at a time; what is found is kept in `best`."""
-    gap, looked, bound = best.relative_gap, 0, -np.inf
-    for k in count(1):
+    name = "splitting"
+
+    def __init__(self, problem: Problem, W: FloatArray, U: FloatArray, best: Best, tol: float) -> None:
+        self.rounds, self.best, self.tol, self.done = Rounds(problem, W, U), best, tol, False
+        self.k, self.looked, self.gap, self.dual = 0, 0, best.relative_gap, -np.inf
+
+    def step(self) -> Iterate:
+        """Rounds until the bound has settled, or for MAX_BLIND rounds; then W, rounded to clusters."""
+        settled = False
+        while not settled and self.k - self.looked < settings.MAX_BLIND:
+            for _ in range(settings.ROUNDS_PER_BOUND):
+                self._advance()
+            W, alpha, U = self.rounds.offer()
+            if not np.isfinite(W).all() or not np.isfinite(U).all():
+                self.done = True
+                return Iterate(self.best.W, self.best.objective)
+            last, self.dual = self.dual, self.best.bound(alpha, U)
+            settled = self.dual - last <= settings.SETTLED_RISE * self.tol * self.best.objective
+        W = self.face.W
+        found = Iterate(W, self.rounds.problem.objective(W))
+        self.best.primal(*found[:2])
+        self.done = self.best.relative_gap <= self.tol
+        if not self.done and self.k - self.looked >= settings.MAX_BLIND:
+            rate = np.log(self.gap / self.best.relative_gap) / settings.MAX_BLIND
+            self.done = bool(np.log(self.best.relative_gap / self.tol) > settings.MAX_ROUNDS_LEFT * rate)
+            self.gap, self.looked = self.best.relative_gap, self.k
+        return found
+
+    @property
+    def failed(self) -> bool:
+        """Whether numbers left the range of single precision."""
+        return not np.isfinite(self.rounds.z_row).all()
+
+    @property
+    def face(self) -> Face:
+        """The active face: clusters where ||z_e|| <= r_e, and the zeros of W."""
+        return face_of(self.rounds.problem, self.rounds.samples.W.astype(float), self.rounds.fused)
+
+    @property
+    def U(self) -> FloatArray:
+        """The dual point."""
+        return self.rounds.offer()[2]
+
+    def _advance(self) -> None:
+        self.k += 1
+        first, last = settings.TUNING_ROUNDS
         with np.errstate(all="ignore"):
-            rounds.advance()
-            if k == ADAPT[0]:
-                before = rounds.pair()
-            elif k == ADAPT[1]:
-                rounds.retune(before)
-        if k % LOOK:
-            continue
-        W, alpha, U = rounds.offer()
-        if not np.isfinite(W).all() or not np.isfinite(U).all():
-            return
-        last, bound = bound, best.bound(alpha, U)
-        late = k - looked >= PATIENCE
-        settled = bound - last <= RISE * tol * best.objective
-        if late or settled:
-            _look(rounds, best)
-        try:
-            yield
-        except GeneratorExit:  # a limit was reached
-            _look(rounds, best)
-            raise
-        if best.relative_gap <= tol:
-            return
-        if late:
-            rate = np.log(gap / best.relative_gap) / PATIENCE
-            if np.log(best.relative_gap / tol) > BUDGET * rate:
-                return
-            gap, looked = best.relative_gap, k
-
-
-def _look(rounds: Rounds, best: Best) -> None:
-    W, _ = rounds.rounded()
-    best.primal(W, rounds.problem.objective(W))
+            self.rounds.advance()
+            if self.k == first:
+                self.before = self.rounds.pair()
+            elif self.k == last:
+                self.rounds.retune(self.before)

@@ -1,14 +1,17 @@
-"""Preconditioned conjugate gradients for matrices of unknowns, stopped in the preconditioner's own norm."""
+"""Conjugate gradients for matrices of unknowns, and solvers for a fixed sparse matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.solvers import settings
 
 Operator = Callable[[FloatArray], FloatArray]
+Guessed = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def conjugate_gradients(
@@ -51,3 +54,17 @@ def conjugate_gradients(
         p *= rs / previous
         p += s
     return x, max_iter
+
+
+def repeated_solver(M: csr_array, rtol: float, max_iter: int) -> Guessed:
+    """(right-hand side, guess) -> M^-1 rhs for a positive definite M, to be used many times.
+
+    Small matrices are inverted; larger ones are iterated on from the guess, preconditioned by their diagonal.
+    """
+    if M.shape[0] <= settings.DENSE:
+        inverse = np.linalg.inv(M.toarray().astype(float)).astype(M.dtype)
+        return lambda rhs, _: np.asarray(inverse @ rhs)
+    scale = (1.0 / M.diagonal())[:, None]
+    return lambda rhs, guess: conjugate_gradients(
+        lambda P: np.asarray(M @ P), lambda R: scale * R, rhs, rtol, max_iter, guess
+    )[0]

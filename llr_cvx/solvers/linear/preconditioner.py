@@ -1,21 +1,24 @@
-"""Preconditioners for the Newton systems: block Jacobi, and a coarse level for stiff edges.
+"""Preconditioners for the Newton systems, from cheap to strong.
 
-Block Jacobi inverts, for each sample, its own d x d block of the matrix, which is a diagonal plus two rank-one
-terms. Where edges are stiff (short or fused: c_e large) a group of samples moves as one, and block Jacobi moves it
-slowly. The coarse level joins the samples along stiff edges and solves for the mean of each group, with the groups
-taken apart: one dense d x d block a group.
+* Block Jacobi inverts, for each sample, its own d x d block of the matrix: a diagonal plus two rank-one terms.
+* The coarse level. Where edges are stiff (short or fused: c_e large) a group of samples moves as one, which block
+  Jacobi does slowly. Samples are grouped along stiff edges, and the mean of each group is solved for by one dense
+  d x d block per group.
+* Factors. Where edges are stiff on many scales there is no single grouping. For few samples the graph Laplacian of c
+  plus a diagonal is inverted for each feature, and the rank-one terms of the samples are added by Woodbury's formula:
+  exact but for the direction d_e that each edge leaves free.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from llr_cvx.arrays import FloatArray, row_dot
 from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
+from llr_cvx.solvers import settings
 from llr_cvx.solvers.linear.cg import Operator
-
-STIFF = 0.03  # of the largest c_e: edges above it join samples to a group
 
 
 def rank_two_inverse(diagonal: FloatArray, p: FloatArray, q: FloatArray) -> Operator:
@@ -48,7 +51,7 @@ def with_coarse_level(
     d / 5 samples are left out: their blocks would cost more than the samples themselves.
     """
     N, d = problem.shape
-    groups = component_labels(N, problem.edges[c > STIFF * c.max(initial=0.0)])
+    groups = component_labels(N, problem.edges[c > settings.STIFF_EDGE * c.max(initial=0.0)])
     size_of = np.bincount(groups)
     key = np.where(size_of >= max(2, d // 5), size_of, 0)[groups]
     order = np.lexsort((groups, key))  # by size, then by group
@@ -74,6 +77,59 @@ def with_coarse_level(
         out = smoother(R)
         sums = np.add.reduceat(R[members], starts, axis=0)
         out[members] += np.matmul(inverse, sums[:, :, None])[owner, :, 0]
+        return out
+
+    return solve
+
+
+def factored(problem: Problem, c: FloatArray, Q: FloatArray, p: FloatArray, q: FloatArray) -> Operator | None:
+    """(Laplacian(c) x I + diag(Q) + blocks p_i p_i^T + q_i q_i^T)^-1, dense; None where rounding makes it indefinite.
+
+    A weight whose own curvature Q_ik is far larger than its coupling is inverted alone.
+    """
+    N, d = problem.shape
+    rows = np.arange(N)
+    L = np.zeros((N, N))
+    L[tuple(problem.edges.T)] = -c
+    L += L.T
+    degree = -L.sum(axis=1)
+    L[rows, rows] = degree
+    own = Q + (1e-14 * (degree + row_dot(p, p) + row_dot(q, q)) + 1e-300)[:, None]
+    free = own < settings.HELD_CURVATURE * degree[:, None]
+    alone = np.where(free, 0.0, 1.0 / (own + degree[:, None]))
+    capacitance = np.eye(2 * N)
+    capacitance[rows, rows] += row_dot(p * p, alone)
+    capacitance[N + rows, rows] += row_dot(q * p, alone)
+    capacitance[N + rows, N + rows] += row_dot(q * q, alone)
+    parts = []
+    for k in range(d):
+        F = np.flatnonzero(free[:, k])
+        if not F.size:
+            continue
+        A = L[np.ix_(F, F)]
+        A[rows[: F.size], rows[: F.size]] += own[F, k]
+        lower, info = dpotrf(A, lower=1, overwrite_a=1)
+        if info:
+            return None
+        inverse = np.tril(dpotri(lower, lower=1, overwrite_c=1)[0])
+        inverse += np.tril(inverse, -1).T
+        parts.append((k, F, inverse))
+        for a, b, left, right in ((0, 0, p, p), (N, 0, q, p), (N, N, q, q)):
+            capacitance[np.ix_(a + F, b + F)] += left[F, k, None] * inverse * right[F, k]
+    small, info = dpotrf(capacitance, lower=1, overwrite_a=1)
+    if info:
+        return None
+
+    def without_blocks(R: FloatArray) -> FloatArray:
+        out = alone * R
+        for k, F, inverse in parts:
+            out[F, k] = inverse @ R[F, k]
+        return out
+
+    def solve(R: FloatArray) -> FloatArray:
+        out = without_blocks(R)
+        t, _ = dpotrs(small, np.concatenate([row_dot(p, out), row_dot(q, out)]), lower=1)
+        out -= without_blocks(p * t[:N, None] + q * t[N:, None])
         return out
 
     return solve

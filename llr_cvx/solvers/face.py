@@ -13,14 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.arrays import BoolArray, FloatArray, IntArray
+from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
-from llr_cvx.solvers.linear.newton_system import components
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +68,7 @@ class Face:
 
 def face_of(problem: Problem, W: FloatArray, fused: BoolArray) -> Face:
     """Clusters over the edges that are marked, at their means; a coordinate is 0 where most members have 0."""
-    clusters = components(problem, fused)
+    clusters = component_labels(problem.shape[0], problem.edges[fused & (problem.radii > 0)])
     C, N = int(clusters.max()) + 1, len(clusters)
     if C == N and problem.lambda2 > 0:
         return Face(problem, clusters, W, W != 0.0)

@@ -1,0 +1,212 @@
+"""What iterative solvers share: recording iterates, stopping on the certified gap or at a limit, the final proof."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from llr_cvx import validation as check
+from llr_cvx.arrays import FloatArray, read_only
+from llr_cvx.problem import Problem
+from llr_cvx.proofs.certificate import certificate, lower_bound, rounding_share
+from llr_cvx.solution import ConvergenceWarning, Solution, Trace
+from llr_cvx.solvers.starts import Start, cold_start, start_from
+
+
+@dataclass
+class Best:
+    """The best primal and the best dual point so far; they need not come from the same iteration."""
+
+    problem: Problem
+    W: FloatArray
+    objective: float = np.inf
+    alpha: FloatArray = field(init=False)
+    U: FloatArray = field(init=False)
+    dual: float = 0.0  # proved by alpha = 0, U = 0
+
+    def __post_init__(self) -> None:
+        self.alpha = np.zeros(self.problem.shape[0])
+        self.U = np.zeros((len(self.problem.edges), self.problem.shape[1]))
+
+    @property
+    def gap(self) -> float:
+        """Objective less dual."""
+        return self.objective - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the objective, and the share that the proof will charge for rounding."""
+        share = self.gap / self.objective if self.objective > 0 else 0.0
+        return share + rounding_share(self.problem)
+
+    def primal(self, W: FloatArray, objective: float) -> None:
+        """Keep W if it is better."""
+        if objective < self.objective:
+            self.adopt(W, objective)
+
+    def adopt(self, W: FloatArray, objective: float) -> None:
+        """Keep W; for lambda2 = 0 the bound depends on the size of W and is evaluated again."""
+        self.W, self.objective = W, objective
+        if self.problem.lambda2 == 0:
+            self.dual = lower_bound(self.problem, self.alpha, self.U, W)
+
+    def bound(self, alpha: FloatArray, U: FloatArray) -> float:
+        """The value that a dual point proves; the point is kept if that is more than before."""
+        value = lower_bound(self.problem, alpha, U, self.W)
+        if value > self.dual:
+            self.alpha, self.U, self.dual = alpha, U, value
+        return value
+
+
+class Iterate(NamedTuple):
+    """One iterate as it is: W and its J(W), and for IRLS its J_epsilon(W) and epsilon."""
+
+    W: FloatArray
+    objective: float
+    smoothed_objective: float = np.nan
+    epsilon: float = 0.0
+
+
+class Step(NamedTuple):
+    """What a callback sees after each iteration; the fields are those of `Trace`."""
+
+    iteration: int
+    W: FloatArray
+    phase: str
+    objective: float
+    best: float
+    smoothed_objective: float
+    dual: float
+    epsilon: float
+    seconds: float
+
+
+class Method(Protocol):
+    """One phase of a solver. Its constructor starts it; it offers what it finds to a `Best`."""
+
+    name: str
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to gain by this method."""
+
+    def step(self) -> Iterate:
+        """One iteration."""
+
+
+class Limits(NamedTuple):
+    """When to stop without a proof, and who is told of every step."""
+
+    max_iter: int = 300
+    time_limit: float = np.inf
+    listeners: tuple[Callable[[Step], object], ...] = ()
+
+
+NO_LIMITS = Limits()
+
+
+class Run:
+    """The record of one solve, and the decision when it is over."""
+
+    def __init__(self, problem: Problem, tol: float, start: Start, limits: Limits = NO_LIMITS) -> None:
+        self.problem, self.tol, self.start, self.limits = problem, tol, start, limits
+        self.best = Best(problem, start.W)
+        for W, objective in start.known:
+            self.best.primal(W, objective)
+        self.began = time.perf_counter()
+        self.rows: list[tuple[str, float, float, float, float, float, float]] = []
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self.began
+
+    @property
+    def over(self) -> bool:
+        """The gap is proved, or a limit is reached; never before the first iterate."""
+        limited = len(self.rows) >= self.limits.max_iter or self.seconds > self.limits.time_limit
+        return bool(self.rows) and (self.proved or limited)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the best points found prove the gap asked for."""
+        return self.best.relative_gap <= self.tol
+
+    def follow(self, method: Method, enough: Callable[[], bool] = lambda: False) -> None:
+        """Step until the run is over, the method is done, or this is enough of it."""
+        while not (self.over or method.done or enough()):
+            self.record(method.name, method.step())
+
+    def record(self, phase: str, at: Iterate) -> None:
+        """Keep an iterate if it is the best, write it down and tell the listeners."""
+        self.best.primal(at.W, at.objective)
+        least = min(at.objective, self.rows[-1][2] if self.rows else np.inf)
+        self.rows.append((phase, at.objective, least, at.smoothed_objective, self.best.dual, at.epsilon, self.seconds))
+        for listener in self.limits.listeners:
+            listener(Step(len(self.rows), read_only(at.W), *self.rows[-1]))
+
+    @property
+    def status(self) -> str:
+        """How it ended, as far as the best points tell."""
+        if self.proved:
+            return "optimal"
+        if len(self.rows) >= self.limits.max_iter:
+            return "iteration_limit"
+        return "time_limit" if self.seconds > self.limits.time_limit else "inaccurate"
+
+    def solution(self, solver: str, why: str = "") -> Solution:
+        """The best W with its proof; the status is what that proof says. `why` explains a gap that was not reached."""
+        status, best = self.status, self.best
+        proof = certificate(self.problem, best.W, best.alpha, best.U)
+        told = f"relative gap {proof.bounded_relative_gap:.2e}, tol {self.tol:g}, {len(self.rows)} iterations"
+        if status == "optimal" and self.problem.lambda2 == 0 and proof.bounded_relative_gap <= self.tol:
+            status = "uncertified"
+            told += "; lambda2 = 0: proved among bounded W only"
+        elif status == "optimal" and not proof.proves(self.tol):
+            status = "inaccurate"
+        if status == "inaccurate" and why:
+            told += f"; {why}"
+        if status not in ("optimal", "uncertified"):
+            where = f"lambda1 = {self.problem.lambda1:g}, lambda2 = {self.problem.lambda2:g}"
+            words = f"solve_{solver.lower()} stopped with status {status!r} at {where}: {told}"
+            warnings.warn(words, ConvergenceWarning, stacklevel=3)
+        trace = Trace(*(np.array(column) for column in zip(*self.rows, strict=True)))
+        ended = (status, told, proof, solver, self.seconds, len(self.rows), trace)
+        return Solution(self.problem, best.W, proof.primal, *ended)
+
+
+def begin(
+    problem: Problem,
+    tol: float,
+    W0: ArrayLike | Solution | Sequence[Solution] | None,
+    max_iter: int,
+    time_limit: float | None,
+    callback: Callable[[Step], object] | None,
+    progress: bool,
+) -> Run:
+    """A run for the arguments of a public solver, validated."""
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: see Problem.from_samples")
+    tol = check.real_number(tol, "tol", strict=True)
+    max_iter = check.whole_number(max_iter, "max_iter")
+    seconds = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
+    start = cold_start(problem) if W0 is None else start_from(problem, W0)
+    problem.require_attained()
+    listeners = ([callback] if callback else []) + ([_print_step] if progress else [])
+    return Run(problem, tol, start, Limits(max_iter, seconds, tuple(listeners)))
+
+
+def _print_step(step: Step) -> None:
+    gap = (step.best - step.dual) / step.best if step.best else 0.0
+    epsilon = f"  epsilon {step.epsilon:.1e}" if step.epsilon else ""
+    print(
+        f"{step.iteration:4d}  {step.phase:<9}  J {step.objective:.10g}  gap {gap:.1e}{epsilon}  {step.seconds:.2f} s",
+        file=sys.stderr,
+    )

@@ -1,0 +1,216 @@
+"""Newton systems at every level of preconditioning against dense solves, and conjugate gradients themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import random_problem
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+
+from llr_cvx.problem import Problem
+from llr_cvx.solvers import settings
+from llr_cvx.solvers.linear import newton_system
+from llr_cvx.solvers.linear.cg import conjugate_gradients, repeated_solver
+from llr_cvx.solvers.linear.newton_system import Curvature, Level, _operator, _patience, solve_system, worth_of_factors
+
+
+def curvature(p: Problem, seed: int = 0, c_scales: float = 0.0, free: bool = True) -> Curvature:
+    """Random pieces that are positive semidefinite; `free` says whether edges leave a direction free."""
+    rng = np.random.default_rng(seed)
+    shape = len(p.edges), p.shape[1]
+    u, d = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.standard_normal((2, *shape)))
+    return Curvature(
+        c=10.0 ** rng.uniform(-c_scales, 0, shape[0]),
+        u=u if free else 0.0 * u,
+        d=0.9 * d if free else 0.0 * d,
+        s=rng.uniform(0.01, 0.25, p.shape[0]),
+        sigma=rng.standard_normal(p.shape),
+        Q=0.1 * rng.random(p.shape),
+    )
+
+
+def dense(p: Problem, H: Curvature) -> np.ndarray:
+    """The matrix, piece by piece."""
+    N, d = p.shape
+    M = np.zeros((N, d, N, d))
+    for (i, j), c, u, v in zip(p.edges, H.c, H.u, H.d, strict=True):
+        piece = c * (np.eye(d) - (np.outer(u, v) + np.outer(v, u)) / 2)
+        M[i, :, i] += piece
+        M[j, :, j] += piece
+        M[i, :, j] -= piece
+        M[j, :, i] -= piece
+    for i in range(N):
+        M[i, :, i] += H.s[i] * np.outer(p.X[i], p.X[i]) + np.outer(H.sigma[i], H.sigma[i]) + np.diag(H.Q[i])
+    return M.reshape(N * d, N * d)
+
+
+def only(level: Level) -> list[tuple[Level, int]]:
+    return [(level, settings.MAX_CG)]
+
+
+def test_the_operator_is_the_matrix_of_its_pieces() -> None:
+    p = random_problem(0, 16, 4)
+    H = curvature(p)
+    P = np.random.default_rng(1).standard_normal(p.shape)
+    assert_allclose(_operator(p, H)(P).ravel(), dense(p, H) @ P.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize(("seed", "N", "d"), [(0, 12, 3), (1, 20, 5), (2, 30, 1)])
+def test_every_level_solves_the_system(
+    level: Level, seed: int, N: int, d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p = random_problem(seed, N, d)
+    H, rhs = curvature(p, seed), np.random.default_rng(seed).standard_normal(p.shape)
+    monkeypatch.setattr(newton_system, "_patience", lambda _: only(level))
+    x, n, reached = solve_system(p, H, rhs, 1e-12)
+    assert 0 < n < 200
+    assert reached == level
+    exact = np.linalg.solve(dense(p, H), rhs.ravel())
+    assert_allclose(x.ravel(), exact, rtol=1e-8, atol=1e-9 * np.abs(exact).max())
+
+
+def test_factors_solve_at_once_where_no_direction_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = random_problem(0, 20, 4)
+    H, rhs = curvature(p, free=False, c_scales=4), np.random.default_rng(0).standard_normal(p.shape)
+    monkeypatch.setattr(newton_system, "_patience", lambda _: only(Level.FACTORED))
+    x, n, _ = solve_system(p, H, rhs, 1e-8)
+    assert n == 1
+    assert_allclose(x.ravel(), np.linalg.solve(dense(p, H), rhs.ravel()), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_edges_on_many_scales_are_easy_with_factors_only(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """c_e from 1e-10 to 1, as with omega over ten orders of magnitude."""
+    base = random_problem(seed, 80, 4)
+    omega = np.logspace(-10, 0, len(base.edges))[np.random.default_rng(seed).permutation(len(base.edges))]
+    p = Problem(base.X, base.y, base.edges, omega, 1.0, 1.0)
+    rng = np.random.default_rng(seed)
+    none = np.zeros((len(omega), 4))
+    H = Curvature(
+        1e4 * omega, none, none, np.full(80, 0.1), 0.1 * rng.standard_normal(p.shape), 1e-6 * np.ones(p.shape)
+    )
+    rhs = rng.standard_normal(p.shape)
+    spent = {}
+    for level in Level:
+        monkeypatch.setattr(newton_system, "_patience", lambda _, level=level: only(level))
+        x, spent[level], _ = solve_system(p, H, rhs, 1e-8)
+        if level is Level.FACTORED:
+            exact = np.linalg.solve(dense(p, H), rhs.ravel())
+            assert_allclose(x.ravel(), exact, atol=1e-4 * np.abs(exact).max())
+    assert spent[Level.FACTORED] <= 3
+    assert min(spent[Level.JACOBI], spent[Level.COARSE]) > 20 * spent[Level.FACTORED]
+
+
+def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept() -> None:
+    base = random_problem(0, 80, 4)
+    rng = np.random.default_rng(0)
+    omega = np.logspace(-10, 0, len(base.edges))[rng.permutation(len(base.edges))]
+    p = Problem(base.X, base.y, base.edges, omega, 1.0, 1.0)
+    none = np.zeros((len(omega), 4))
+    H = Curvature(
+        1e4 * omega, none, none, np.full(80, 0.1), 0.1 * rng.standard_normal(p.shape), 1e-6 * np.ones(p.shape)
+    )
+    rhs = rng.standard_normal(p.shape)
+    (_, easy), (_, coarse), _ = _patience(p)
+    x, n, level = solve_system(p, H, rhs, 1e-8)
+    assert level == Level.FACTORED
+    assert easy + coarse < n <= easy + coarse + 5
+    again, n, level = solve_system(p, H, rhs, 1e-8, level)
+    assert (level, n <= 3) == (Level.FACTORED, True)
+    assert_allclose(again, x, atol=1e-4 * np.abs(x).max())
+    easy_H = curvature(p)
+    assert solve_system(p, easy_H, rhs, 0.1)[2] == Level.JACOBI
+
+
+def test_each_level_goes_on_where_the_one_before_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = random_problem(0, 30, 4)
+    H, rhs, values = curvature(p, c_scales=6), np.ones(p.shape), [0.0]
+    M = dense(p, H)
+
+    def watched(apply, precondition, b, rtol, max_iter, x0=None):  # type: ignore[no-untyped-def]
+        before = 0.0 if x0 is None else float(0.5 * x0.ravel() @ M @ x0.ravel() - b.ravel() @ x0.ravel())
+        assert before == pytest.approx(values[-1])
+        x, n = conjugate_gradients(apply, precondition, b, rtol, max_iter, x0)
+        values.append(float(0.5 * x.ravel() @ M @ x.ravel() - b.ravel() @ x.ravel()))
+        return x, n
+
+    monkeypatch.setattr(newton_system, "conjugate_gradients", watched)
+    monkeypatch.setattr(newton_system, "_patience", lambda _: [(level, 3) for level in Level])
+    solve_system(p, H, rhs, 1e-14)
+    assert len(values) == 4
+    assert np.all(np.diff(values) < 0)
+
+
+def test_factors_are_for_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = random_problem(0, 40, 4)
+    assert [level for level, _ in _patience(p)] == [Level.JACOBI, Level.COARSE, Level.FACTORED]
+    monkeypatch.setattr(settings, "MAX_FACTORS", 4 * 40 * 40 - 1)
+    assert [level for level, _ in _patience(p)] == [Level.JACOBI, Level.COARSE]
+    monkeypatch.undo()
+    monkeypatch.setattr(settings, "MAX_CG", int(worth_of_factors(p)) - 1)
+    assert [level for level, _ in _patience(p)] == [Level.JACOBI, Level.COARSE]
+
+
+def test_where_factors_are_dear_a_run_begins_again_with_a_coarse_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = random_problem(0, 30, 4)
+    H, rhs = curvature(p), np.ones(p.shape)
+    monkeypatch.setattr(settings, "KEEP_FACTORED", 0)
+    assert solve_system(p, H, rhs, 1e-8, Level.FACTORED)[2] == Level.COARSE
+
+
+def test_factors_that_fail_are_replaced_by_block_jacobi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton_system, "factored", lambda *_: None)
+    p = random_problem(0, 20, 4)
+    H, rhs = curvature(p), np.ones(p.shape)
+    x, _, _ = solve_system(p, H, rhs, 1e-10, Level.FACTORED)
+    assert_allclose(x.ravel(), np.linalg.solve(dense(p, H), rhs.ravel()), rtol=1e-5, atol=1e-6)
+
+
+# ---- conjugate gradients -----------------------------------------------------------------------------------
+
+
+def spd(n: int, seed: int = 0) -> np.ndarray:
+    A = np.random.default_rng(seed).standard_normal((n, n))
+    return A @ A.T + 0.1 * np.eye(n)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_every_iterate_of_conjugate_gradients_lowers_the_quadratic(warm: bool) -> None:
+    H, rng = spd(12), np.random.default_rng(1)
+    b = rng.standard_normal((12, 1))
+    x0 = rng.standard_normal((12, 1)) if warm else None
+    values = [0.0 if x0 is None else float((0.5 * x0.T @ H @ x0 - b.T @ x0).item())]
+    for k in range(1, 13):
+        x, n = conjugate_gradients(lambda P: H @ P, lambda R: R / np.diag(H)[:, None], b, 1e-14, k, x0)
+        assert n <= k
+        values.append(float((0.5 * x.T @ H @ x - b.T @ x).item()))
+    assert np.all(np.diff(values) <= 1e-12)
+    assert_allclose(x, np.linalg.solve(H, b), rtol=1e-6)
+
+
+def test_conjugate_gradients_stop_at_the_accuracy_asked_for() -> None:
+    H = spd(40)
+    b = np.random.default_rng(1).standard_normal((40, 1))
+    spent = [conjugate_gradients(lambda P: H @ P, lambda R: R, b, rtol, 500)[1] for rtol in (0.5, 1e-2, 1e-6, 1e-10)]
+    assert spent == sorted(set(spent))
+    assert conjugate_gradients(lambda P: H @ P, lambda R: R, 0.0 * b, 1e-6, 500) == (pytest.approx(0.0 * b), 0)
+
+
+def test_flat_directions_end_conjugate_gradients() -> None:
+    H = np.diag([1.0, 0.0])
+    x, _ = conjugate_gradients(lambda P: H @ P, lambda R: R, np.array([[0.0], [1.0]]), 1e-8, 50)
+    assert not x.any()
+    x, n = conjugate_gradients(lambda P: -H @ P, lambda R: R, np.array([[1.0], [0.0]]), 1e-8, 50)
+    assert (n, x.any()) == (0, False)
+
+
+@pytest.mark.parametrize("limit", [100, 0], ids=["inverted", "iterated"])
+def test_a_fixed_matrix_is_solved_with_many_times(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "DENSE", limit)
+    M, rng = spd(15), np.random.default_rng(2)
+    solve = repeated_solver(csr_array(M), rtol=1e-12, max_iter=200)
+    for _ in range(3):
+        rhs, guess = rng.standard_normal((2, 15, 3))
+        assert_allclose(solve(rhs, guess), np.linalg.solve(M, rhs), rtol=1e-6, atol=1e-8)
