@@ -23,7 +23,7 @@ from llr_cvx.solution import Solution
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.face import Face
 from llr_cvx.solvers.fast.finish import Finish
-from llr_cvx.solvers.fast.splitting import Splitting, applies
+from llr_cvx.solvers.fast.splitting import Rounds, Splitting, applies
 from llr_cvx.solvers.irls import Irls, round_off
 from llr_cvx.solvers.run import Run, Step, begin
 from llr_cvx.solvers.starts import Start, cold_start, fused_share, start_near
@@ -103,16 +103,26 @@ def slow(irls: Irls, run: Run) -> bool:
 
 
 def split(run: Run, start: Start) -> Start | None:
-    """Splitting with the finish, and where IRLS should go on from; None where splitting got nowhere."""
+    """Splitting with the finish, and where IRLS should go on from; None where splitting got nowhere.
+
+    For many samples double precision goes on where single precision ends.
+    """
     problem, best, before = run.problem, run.best, run.best.relative_gap
-    gap = max(run.tol, settings.SINGLE_PRECISION_GAP)
-    splitting = Splitting(problem, start.W, problem.radii[:, None] * start.duals.u, best, gap)
-    run.follow(splitting)
-    if splitting.failed or best.relative_gap > settings.SPLITTING_GAIN * before:
-        return None
-    if not run.over and best.relative_gap <= settings.HANDOVER:
-        finish(run, splitting.face, splitting.U)
-    return start_near(problem, splitting.face.W, splitting.U / np.maximum(problem.radii, 1e-300)[:, None])
+    many = problem.shape[0] > settings.DENSE
+    W, U = start.W, problem.radii[:, None] * start.duals.u
+    for dtype in (np.float32, np.float64) if many else (np.float32,):
+        gap = max(run.tol, settings.SINGLE_PRECISION_GAP) if dtype is np.float32 else run.tol
+        splitting = Splitting(Rounds(problem, W, U, dtype), best, gap)
+        run.follow(splitting)
+        if splitting.failed or best.relative_gap > settings.SPLITTING_GAIN * before:
+            return None
+        W, U = splitting.face.W, splitting.U
+        wanted = run.tol <= settings.FINISH_TOL or not run.proved
+        if wanted and best.relative_gap <= settings.HANDOVER:
+            finish(run, splitting.face, U)
+        if run.over:
+            break
+    return start_near(problem, W, U / np.maximum(problem.radii, 1e-300)[:, None])
 
 
 def finish(run: Run, face: Face, U: FloatArray) -> None:

@@ -228,8 +228,8 @@ class Splitting:
 
     name = "splitting"
 
-    def __init__(self, problem: Problem, W: FloatArray, U: FloatArray, best: Best, tol: float) -> None:
-        self.rounds, self.best, self.tol, self.done = Rounds(problem, W, U), best, tol, False
+    def __init__(self, rounds: Rounds, best: Best, tol: float) -> None:
+        self.rounds, self.best, self.tol, self.done = rounds, best, tol, False
         self.k, self.looked, self.gap, self.dual = 0, 0, best.relative_gap, -np.inf
 
     def step(self) -> Iterate:
