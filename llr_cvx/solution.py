@@ -44,7 +44,7 @@ class Trace:
     smoothed_objective : array
         J_epsilon(W); NaN outside IRLS.
     dual : array
-        The largest lower bound proved so far.
+        The largest lower bound so far, before rounding is charged; for lambda2 = 0 that on bounded W.
     epsilon : array
         The smoothing in force; 0 outside IRLS.
     seconds : array
@@ -134,7 +134,7 @@ class Solution:
         """Where W is not exactly zero: the features selected for each sample.
 
         Conic solvers leave no exact zeros and no exactly equal rows. `solve_irls` and `solve_fast` round to them; for
-        tol <= 1e-9, where the finish of `solve_fast` succeeds, they are those of the optimum.
+        tol <= 1e-9 they are mostly those of the optimum, but that is not proved.
         """
         return read_only(self.W != 0.0)
 

@@ -63,7 +63,8 @@ def solve(problem: Problem, formulate: Formulate, solver: str, tol: float, optio
         W = np.array(model.W.value, dtype=float)
         proof = _prove(problem, model.problem, W, tol)
         stats = model.problem.solver_stats
-    status = "uncertified" if problem.lambda2 == 0 else "optimal" if proof.proves(tol) else "inaccurate"
+    bounded = problem.lambda2 == 0 and proof.bounded_relative_gap <= tol
+    status = "optimal" if proof.proves(tol) else "uncertified" if bounded else "inaccurate"
     reached = f"{name} said {said}; proven relative gap {shown_gap(proof.bounded_relative_gap)}, tol {tol:g}"
     return Solution(
         problem=problem,

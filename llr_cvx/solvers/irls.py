@@ -5,18 +5,19 @@ epsilon (see `smoothing`), with d_e = w_i - w_j, the weights are 1/a_e and S_i/b
 
     a_e = sqrt(||d_e||^2 + epsilon^2),    b_ik = sqrt(w_ik^2 + epsilon^2),    S_i = sum_k b_ik,
 
-and what decreases is J_epsilon. A step solves one linear system, weighted by the current W:
+and what decreases is J_epsilon. A step solves a linear system that is weighted by the current W:
 
 * The primal-dual step (Chan, Golub and Mulet, 1999). Frozen weights converge slowly where edges fuse and weights
   vanish. Instead u_e = d_e/a_e and z_ik = w_ik/b_ik become unknowns of their own, and u_e a_e = d_e, z_ik b_ik = w_ik
-  are linearised. The step is taken only if it lowers J_epsilon enough.
+  are linearised. The step is taken only if it lowers J_epsilon enough; nearly all steps are of this kind.
 * Otherwise the plain step of Algorithm 1, with the logistic loss bounded by the quadratic of Jaakkola and Jordan.
   Its quadratic lies above J_epsilon and touches it at W (Lemma 1), and every conjugate gradient iterate lowers it
   (Lemma 2): J_epsilon cannot rise.
 
-epsilon shrinks once the duality gap is down to what smoothing costs, J_epsilon - J. Since J_epsilon falls with
-epsilon, J_epsilon(W) decreases from each step to the next (Theorem 1). All u_e lie in the unit ball, so that
-U_e = lambda1 omega_e u_e is dual feasible and every step proves a lower bound of the optimum.
+epsilon shrinks once the duality gap is down to about what smoothing costs, J_epsilon - J, or after a few steps that
+did not get it there. Since J_epsilon falls with epsilon, J_epsilon(W) never rises from one step to the next
+(Theorem 1); where its decrease is lost in rounding, W stays and only u and z move on. All u_e lie in the unit ball, so
+that U_e = lambda1 omega_e u_e is dual feasible: every step proves a lower bound of the optimum.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def solve_irls(
 ) -> Solution:
     """Solve Eq. (5) by IRLS until the certificate proves a relative gap of at most `tol`.
 
-    J_epsilon falls at every step (`Trace.is_monotone`). Best for up to about a thousand samples; for more, and for
+    J_epsilon never rises (`Trace.is_monotone`). For lambda2 = 0 the gap is that among bounded W.
+    Best for up to about a thousand samples; for more, and for
     gaps below 1e-9, see `solve_fast`.
 
     Parameters
@@ -149,7 +151,7 @@ class Irls:
 
     @property
     def face(self) -> Face:
-        """The active face: rows closer than a few epsilon are fused, weights smaller than that are zero."""
+        """The active face: rows closer than INDISTINCT epsilon are fused, weights smaller than that are zero."""
         short = settings.INDISTINCT * self.at.epsilon
         together = row_norms(self.problem.incidence @ self.at.W) <= short
         zero = (np.abs(self.at.W) <= short) & (self.problem.lambda2 > 0)
@@ -202,7 +204,7 @@ def dual_step(problem: Problem, at: Smoothed, duals: Duals, dW: FloatArray) -> D
 def line_search(problem: Problem, at: Smoothed, dW: FloatArray) -> Smoothed | None:
     """The longest of the steps 1, 1/2, ... with a sufficient decrease of J_epsilon; None if all are too short.
 
-    Where the decrease to be expected is lost in rounding, a step that does not raise J_epsilon is enough.
+    Where the decrease to be expected is lost in rounding, the full step if it does not raise J_epsilon, else none.
     """
     slope = float(np.vdot(at.gradient, dW))
     if abs(slope) <= ROUNDING * at.value:

@@ -131,8 +131,13 @@ class Run:
     @property
     def over(self) -> bool:
         """The gap is proved, or a limit is reached; never before the first iterate."""
-        limited = len(self.rows) >= self.limits.max_iter or self.seconds > self.limits.time_limit
+        limited = self.n_steps >= self.limits.max_iter or self.seconds > self.limits.time_limit
         return bool(self.rows) and (self.proved or limited)
+
+    @property
+    def n_steps(self) -> int:
+        """Iterates that count towards the limit: all but the rounding after the last step."""
+        return len(self.rows) - (bool(self.rows) and self.rows[-1][0] == "rounding")
 
     @property
     def proved(self) -> bool:
@@ -157,7 +162,7 @@ class Run:
         """How it ended, as far as the best points tell."""
         if self.proved:
             return "optimal"
-        if len(self.rows) >= self.limits.max_iter:
+        if self.n_steps >= self.limits.max_iter:
             return "iteration_limit"
         return "time_limit" if self.seconds > self.limits.time_limit else "inaccurate"
 
@@ -168,7 +173,7 @@ class Run:
         told = f"relative gap {proof.bounded_relative_gap:.2e}, tol {self.tol:g}, {len(self.rows)} iterations"
         if status == "optimal" and self.problem.lambda2 == 0 and proof.bounded_relative_gap <= self.tol:
             status = "uncertified"
-            told += "; lambda2 = 0: proved among bounded W only"
+            told += f"; lambda2 = 0: proved only among W with ||w_i||_1 <= {proof.radius:.3g}"
         elif status == "optimal" and not proof.proves(self.tol):
             status = "inaccurate"
         if status == "inaccurate" and why:

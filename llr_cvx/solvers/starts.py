@@ -109,7 +109,7 @@ def start_near(problem: Problem, W: FloatArray, u: FloatArray) -> Start:
     largest = np.abs(v).max(axis=1, keepdims=True)
     z = -np.divide(v, largest, out=np.zeros_like(v), where=largest > 0)
     gap = objective - lower_bound(problem, alpha, U, W)
-    # J_epsilon - J is at most epsilon times this
+    # to first order, J_epsilon - J is at most epsilon times this
     slope = problem.radii.sum() + 2.0 * problem.lambda2 * W.shape[1] * np.abs(W).sum()
     epsilon = settings.SETTLED * gap / slope if slope > 0 else np.inf
     first = settings.FIRST_EPSILON * typical_weight(problem)

@@ -10,6 +10,7 @@ import pytest
 from builders import GRID, fused_share, is_dual_feasible, random_problem, slow_dual, slow_objective, solved
 
 import llr_cvx as llr
+from llr_cvx.instances.generators import chain
 from llr_cvx.solution import STATUSES, SolverError
 
 
@@ -273,3 +274,12 @@ def test_the_grid_reaches_from_no_fused_edge_to_all() -> None:
     assert min(shares) == 0.0
     assert max(shares) == 1.0
     assert sum(0.1 < share < 0.9 for share in shares) >= 6
+
+
+def test_without_the_exclusive_penalty_a_poor_solve_is_not_called_proved_among_bounded_W() -> None:
+    rng = np.random.default_rng(0)
+    p = llr.Problem(rng.standard_normal((12, 2)), np.tile([1.0, -1.0], 6), chain(12), np.ones(11), 1.0, 0.0)
+    assert llr.solve_exact(p).status == "uncertified"
+    poor = llr.solve_exact(p, tol=1e-12, max_iter=4)
+    assert poor.certificate.bounded_relative_gap > 1e-12
+    assert poor.status == "inaccurate"

@@ -494,7 +494,7 @@ def test_without_the_exclusive_penalty_overlapping_data_is_solved_and_said_to_be
     exact = llr.solve_exact(p)
     assert s.objective <= exact.objective * (1 + 1e-6)
     assert "lambda2 = 0" in str(s.certificate)
-    assert "among bounded W only" in s.message
+    assert "proved only among W with ||w_i||_1 <=" in s.message
 
 
 def test_without_the_exclusive_penalty_separable_data_is_refused() -> None:
