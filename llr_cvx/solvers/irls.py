@@ -51,9 +51,8 @@ def solve_irls(
 ) -> Solution:
     """Solve Eq. (5) by IRLS until the certificate proves a relative gap of at most `tol`.
 
-    J_epsilon never rises (`Trace.is_monotone`). For lambda2 = 0 the gap is that among bounded W.
-    Best for up to about a thousand samples; for more, and for
-    gaps below 1e-9, see `solve_fast`.
+    J_epsilon never rises (`Trace.is_monotone`). For lambda2 = 0 the gap is that among bounded W. Best for up to about
+    a thousand samples; for more, and for gaps below 1e-9, see `solve_fast`.
 
     Parameters
     ----------
