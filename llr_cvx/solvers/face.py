@@ -1,6 +1,6 @@
 """A face: the W with given clusters and given zeros, on which J is smooth away from links of length 0.
 
-Which samples are fused and which coordinates vanish is what another method has identified. J restricted to such W is, with
+Which samples are fused and which coordinates vanish, another method has identified. J restricted to such W is, with
 one row per cluster c of n_c samples, signs sigma, and only the free coordinates as unknowns,
 
     F(w) = sum_i log(1 + exp(-y_i w_c(i).x_i)) + lambda1 sum_{c<c'} omega_cc' ||w_c - w_c'||
