@@ -182,7 +182,7 @@ def build_graph(X: FloatArray, n_neighbors: int, sigma: float | str) -> Graph:
     weights = np.bincount(edge_of, weights=r, minlength=len(keys)).astype(np.float64)
     edges = np.column_stack([keys // n_samples, keys % n_samples]).astype(np.int64)
     graph = Graph(n_samples, edges, weights, K, width)
-    _warn_isolated(graph, width)
+    warn_isolated(graph, width)
     return graph
 
 
@@ -209,7 +209,8 @@ def _width(distance: FloatArray, sigma: float | str, scale: float) -> float:
     return check.real_number(sigma, "sigma", strict=True)
 
 
-def _warn_isolated(graph: Graph, width: float) -> None:
+def warn_isolated(graph: Graph, width: float) -> None:
+    """Warn about rows that are coupled to no other."""
     if len(graph.isolated):
         warnings.warn(
             f"{len(graph.isolated)} sample(s) lie so far away that all their Gaussian weights underflow to 0 at "

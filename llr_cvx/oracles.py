@@ -71,13 +71,15 @@ def decoupled_weight(M: FloatArray, lambda2: float) -> FloatArray:
     log_M = np.log(M[M > 0])
     log_c = 2.0 * log_M - np.log(2.0 * lambda2)
     v = np.minimum(log_c - np.log(2.0), np.log(np.maximum(1.0, log_c)))
+    rounding = 4.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(log_c))
     for _ in range(100):
         u = np.exp(v)
         excess = v + np.logaddexp(0.0, u) - log_c
         step = excess / (1.0 + u / (1.0 + np.exp(-u)))
-        v = v - step
-        # The iterates decrease until only rounding, on the scale of |log c|, is left.
-        if np.all(step <= 4.0 * np.finfo(float).eps * np.maximum(1.0, np.abs(log_c))):
+        # The iterates decrease until only rounding, on the scale of |log c|, is left; each M stops on its own.
+        going = step > rounding
+        if not going.any():
             break
+        v = np.where(going, v - step, v)
     t[M > 0] = np.exp(v - log_M)
     return t

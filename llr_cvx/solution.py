@@ -42,7 +42,8 @@ class Trace:
     objective, best : arrays
         J(W) of that iterate, and its running minimum.
     smoothed_objective : array
-        J_epsilon(W); NaN outside IRLS.
+        J_epsilon(W); NaN outside IRLS. Where lambda1 omega_e is larger than any optimal U_e can be, J_epsilon is that
+        of the problem with a smaller one, which is what IRLS iterates on (`llr_cvx.solvers.run.capped`).
     dual : array
         The largest lower bound so far, before rounding is charged; for lambda2 = 0 that on bounded W.
     epsilon : array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -171,3 +172,22 @@ def weight_matrix(value: ArrayLike, shape: tuple[int, int], name: str = "W") -> 
     if W.shape != shape:
         raise ValueError(f"{name} has shape {W.shape} but the problem needs {shape}: one row per sample")
     return W
+
+
+def columns(value: Any, n_features: int, names: Sequence[str] | None, name: str) -> IntArray:
+    """Positions of the columns given by position or by name; all of them for None."""
+    if value is None:
+        return np.arange(n_features)
+    if isinstance(value, (str, bytes)) or np.ndim(value) != 1 or not len(value):
+        raise TypeError(f"{name} must be a non-empty list of column positions or names, got {value!r}")
+    place = {column: k for k, column in enumerate(names if names is not None else ())}
+    found = [
+        place.get(column) if isinstance(column, str) else whole_number(column, name, minimum=0) for column in value
+    ]
+    for column, k in zip(value, found, strict=True):
+        if k is None:
+            known = f"the columns are {', '.join(map(repr, place))}" if place else "X came without column names"
+            raise ValueError(f"{name} holds {column!r}, but {known}")
+        if k >= n_features:
+            raise ValueError(f"{name} holds {column!r}, but X has {n_features} columns, counted from 0")
+    return np.array(found, dtype=np.int64)

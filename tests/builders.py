@@ -78,6 +78,11 @@ def slow_dual_vectors(p: llr.Problem, alpha: np.ndarray, U: np.ndarray) -> np.nd
     return v
 
 
+def entropy_of(alpha: float) -> float:
+    """H(alpha) of one number."""
+    return float(-sum(a * np.log(a) for a in (alpha, 1.0 - alpha) if a > 0.0))
+
+
 def slow_dual(p: llr.Problem, alpha: np.ndarray, U: np.ndarray) -> float:
     """D(alpha, U), term by term."""
     inner = alpha[(alpha > 0) & (alpha < 1)]

@@ -15,7 +15,8 @@ import pytest
 
 import llr_cvx
 from llr_cvx import checker
-from llr_cvx.instances import list_instances, load_instance
+from llr_cvx.instances import load_instance
+from llr_cvx.instances.recipes import RECIPES
 from llr_cvx.proofs.ball_arithmetic import enclose
 from llr_cvx.proofs.certificate import certificate
 from llr_cvx.proofs.files import certificate_arrays, load_certificate, problem_arrays, save_certificate
@@ -81,7 +82,7 @@ def test_script_rejects_a_lie_and_a_wide_gap(instance, tmp_path):
     assert run("problem.npz", "wide.json", "--tol", "1e-6", cwd=tmp_path).returncode == 1
 
 
-@pytest.mark.parametrize("name", list_instances())
+@pytest.mark.parametrize("name", [name for name in RECIPES if RECIPES[name].stored])
 def test_checker_and_ball_arithmetic_agree(name):
     """The checker's own rounding bounds must contain what the ball arithmetic proves."""
     instance = load_instance(name)
@@ -192,6 +193,15 @@ def test_alpha_above_one_proves_nothing():
     assert result["dual_violation"] == 4.0
 
 
+def test_alpha_below_zero_is_moved_in_and_reported(claim):
+    problem, arrays = claim
+    negative, zero = (np.where(np.arange(len(arrays["alpha"])) == 3, a, arrays["alpha"]) for a in (-0.25, 0.0))
+    moved, inside = (checker.check(problem, arrays | {"alpha": alpha}) for alpha in (negative, zero))
+    assert moved["dual_violation"] == 0.25
+    assert inside["dual_violation"] < 1e-12
+    assert moved["dual_low"] == inside["dual_low"]
+
+
 def test_infinite_objective_is_never_confirmed(claim):
     problem, arrays = claim
     huge = checker.check(problem, arrays | {"W": arrays["W"] + 1e200, "primal": np.asarray(1e308)})
@@ -233,7 +243,9 @@ def test_bad_certificate_is_unreadable(claim, instance, tmp_path, change, words)
         ("edges", [[0, 99]], "join rows"),
         ("edges", [[0, 0.5]], "row numbers"),
         ("y", [1.0, 2.0], "label"),
+        ("edges", [[0, 2]], "join rows"),
         ("lambda1", -1.0, ">= 0"),
+        ("lambda2", -1.0, ">= 0"),
         ("weights", [-1.0], ">= 0"),
         ("X", [1.0, 2.0], "2 dimension"),
     ],

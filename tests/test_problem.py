@@ -195,7 +195,9 @@ def test_a_failed_save_leaves_the_old_file_alone(tmp_path: Path, monkeypatch: py
 
 
 def test_save_into_a_missing_folder_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=re.escape(f"cannot write {tmp_path / 'no' / 'p.npz'}: No such file")):
+    with pytest.raises(
+        OSError, match=re.escape(f"cannot write {tmp_path / 'no' / 'p.npz'}: its folder does not exist")
+    ):
         three_samples().save(tmp_path / "no" / "p.npz")
 
 

@@ -47,7 +47,7 @@ def test_a_single_irls_step_must_be_a_number() -> None:
     assert not trace(["irls"], [np.nan]).is_monotone()
 
 
-@pytest.mark.parametrize("phase", ["splitting", "finish", "rounding"])
+@pytest.mark.parametrize("phase", ["splitting", "rounding"])
 @pytest.mark.parametrize("value", [9.0, np.nan])
 def test_nothing_is_said_of_other_phases(phase: str, value: float) -> None:
     assert trace(["irls", "irls", phase, phase], [3.0, 2.0, value, 5.0]).is_monotone()

@@ -13,17 +13,17 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
 from llr_cvx.benchmarks.resources import blas_threads, peak_memory
 from llr_cvx.datasets import synthetic_of_size
+from llr_cvx.detection.new_rows import FittedRows
 from llr_cvx.problem import Problem
+from llr_cvx.processes import call_apart
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
@@ -43,9 +43,9 @@ class Record:
     Attributes
     ----------
     part : str
-        "race", "size", "dim", "path", "plane", "coupled", "large" or "million".
+        "race", "size", "dim", "path", "plane", "coupled", "large", "million" or "new".
     solver : str
-        "IRLS", "FAST", "CLARABEL", "SCS"; for a path "FAST path" and "FAST cold".
+        "IRLS", "FAST", "CLARABEL", "SCS"; for a path "FAST path" and "FAST cold", for new rows "JOIN".
     N, d, lambda1, lambda2, seed
         The instance.
     gap, reached : float
@@ -179,6 +179,25 @@ def measure_path(
     ]
 
 
+def measure_new_rows(problem: Problem, n_rows: int, seed: int, rules: Rules, gap: float = 1e-8) -> Record:
+    """Score new rows by joining the model fitted to `problem`; `points` is their number, `reached` the worst gap."""
+    fitted = FittedRows(solve_fast(problem))
+    rows = np.random.default_rng(seed + 1).normal(size=(n_rows, problem.shape[1]))
+    seconds, worst = [], 0.0
+    for _ in range(rules.runs):
+        began = rules.clock()
+        with quietly():
+            worst = float(fitted.join(rows).relative_gap.max())
+        seconds.append(rules.clock() - began)
+    return Record(
+        *("new", "JOIN", *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
+        seconds=statistics.median(seconds) if worst <= gap else math.nan,
+        reached=worst,
+        runs=rules.runs,
+        points=n_rows,
+    )
+
+
 def fused_share(s: Solution) -> float:
     """Share of the edges that the dual point shows fused: ||U_e|| <= 0.99 lambda1 omega_e.
 
@@ -205,8 +224,8 @@ def measure_apart(
     part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules
 ) -> Record:
     """Make an instance and solve it once by FAST in a new process, and note that process's peak of memory."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_alone, part, N, d, seed, lambda1, lambda2, gap, rules).result()
+    record: Record = call_apart(_alone, part, N, d, seed, lambda1, lambda2, gap, rules)
+    return record
 
 
 def _alone(part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules) -> Record:

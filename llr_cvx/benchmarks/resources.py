@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import cvxpy as cp
-from threadpoolctl import threadpool_limits  # scikit-learn depends on it
+from threadpoolctl import threadpool_limits
 
 
 @contextmanager

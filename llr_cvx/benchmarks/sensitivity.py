@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from statistics import geometric_mean
@@ -86,25 +87,33 @@ def run(solver: str, problems: Iterable[Case], clock: Callable[[], float]) -> tu
     return seconds, missed
 
 
-def effects(
-    names: Iterable[str], problems: list[Case], clock: Callable[[], float], tell: Callable[[str], object]
-) -> list[Effect]:
-    """Each number, or those named, changed both ways; gaps missed first, then the largest change of the mean time."""
-    found = []
+def warmed_cases() -> list[Case]:
+    """The cases, each solved once, since the first run is slower."""
+    found = cases()
     for k in SOLVERS:
-        run(k, problems, clock)  # the first run is slower
-    for name in names or tuned():
-        default = tuned()[name]
-        base = {k: run(k, problems, clock)[0] for k in SOLVERS}  # anew each time: a machine's speed drifts
-        for tried in (scaled(name, default, factor) for factor in (1 / 3, 3.0)):
-            tell(f"{name} = {tried} instead of {default} ...")
-            found.append(Effect(name, default, tried, {}))
-            for k in SOLVERS:
-                with changed(name, tried):
-                    seconds, missed = run(k, problems, clock)
-                ratios = [a / b for a, b in zip(seconds, base[k], strict=True)]
-                found[-1].by_solver[k] = (geometric_mean(ratios), max(ratios), missed)
-    found.sort(key=lambda e: max(abs(math.log(mean)) for mean, *_ in e.by_solver.values()), reverse=True)
+        run(k, found, time.perf_counter)
+    return found
+
+
+def effects(name: str, problems: list[Case], clock: Callable[[], float], tell: Callable[[str], object]) -> list[Effect]:
+    """One number changed both ways."""
+    found = []
+    default = tuned()[name]
+    base = {k: run(k, problems, clock)[0] for k in SOLVERS}  # anew for each number: a machine's speed drifts
+    for tried in (scaled(name, default, factor) for factor in (1 / 3, 3.0)):
+        tell(f"{name} = {tried} instead of {default} ...")
+        found.append(Effect(name, default, tried, {}))
+        for k in SOLVERS:
+            with changed(name, tried):
+                seconds, missed = run(k, problems, clock)
+            ratios = [a / b for a, b in zip(seconds, base[k], strict=True)]
+            found[-1].by_solver[k] = (geometric_mean(ratios), max(ratios), missed)
+    return found
+
+
+def ranked(found: list[Effect]) -> list[Effect]:
+    """Gaps missed first, then the largest change of the mean time."""
+    found = sorted(found, key=lambda e: max(abs(math.log(mean)) for mean, *_ in e.by_solver.values()), reverse=True)
     return sorted(found, key=lambda e: sum(missed for *_, missed in e.by_solver.values()), reverse=True)
 
 

@@ -146,6 +146,10 @@ def table(records: list[Record], head: Iterable[str] = ()) -> str:
         of_part = select(records, part=part)
         if of_part:
             blocks.append("\n".join(block(of_part)))
+    new = select(records, part="new")
+    if new:
+        rates = (f"N = {r.N:,}, d = {r.d}: {r.points / r.seconds:,.0f} rows a second, gap {r.reached:.0e}" for r in new)
+        blocks.append("\n".join(["New rows joining a fitted model, each proved to 1e-8", *rates]))
     alone = [r for part in ("coupled", "large", "million") for r in select(records, part=part)]
     if alone:
         blocks.append("\n".join(_single(alone)))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
+
+from llr_cvx.text import printable
 
 #: Subcommand -> one line of help. The module llr_cvx.cli.<name> holds a click command called `command`.
 COMMANDS = {
@@ -12,7 +15,10 @@ COMMANDS = {
     "detect": "Find and explain the outliers of a table, given a table of known inliers.",
     "reproduce": "Regenerate the figures and tables of the paper.",
     "bench": "Measure the solvers: time to a proof, beside general conic solvers.",
+    "arena": "Run solvers in any language over certified problems and judge every answer.",
     "instances": "List, export and regenerate the library of certified problems.",
+    "notebooks": "Copy the notebooks of the course to a folder.",
+    "doctor": "Say what is installed, and test in seconds that it works.",
 }
 
 
@@ -25,6 +31,14 @@ class _Lazy(click.Group):
             return None
         command: click.Command = import_module(f"llr_cvx.cli.cmd_{name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; names in the messages of errors must not control the terminal."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            vars(error).update(message=printable(error.message))
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from llr_cvx import archive
-from llr_cvx.benchmarks import conic as bench_conic
 from llr_cvx.benchmarks import measure as bench
 from llr_cvx.benchmarks import sensitivity
 from llr_cvx.benchmarks import tables as report
 from llr_cvx.benchmarks.measure import Record, Rules
+from llr_cvx.benchmarks.plan import DIM_N, PARTS, QUICK_D, QUICK_N, SIZE_D, jobs, run_jobs
 from llr_cvx.benchmarks.resources import blas_threads
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.extras import pip_install
-from llr_cvx.proofs.certificate import shown_gap
-
-#: What --quick leaves out: conic solvers above this d, and sizes above this N.
-QUICK_D, QUICK_N = 10, 4_000
-
-#: Growth with N is measured at this d, growth with d at this N. Up to IRLS_N, IRLS is measured beside FAST.
-SIZE_D, DIM_N, IRLS_N = 20, 1_000, 16_000
-
-PARTS = ("race", "size", "dim", "path", "plane", "coupled", "large", "million", "settings")
-#: Where a path begins and ends, as multiples of its lambda: the more points per decade, the more a warm start saves.
-SPANS = ((0.1, 1.0), (0.1, 10.0))
-
-#: The plane of penalties.
-LAMBDA1S, LAMBDA2S = (0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 0.1, 1.0, 10.0)
-
-#: N and d of what runs in a process of its own.
-APART = {"large": (100_000, 20), "million": (1_000_000, 5)}
+from llr_cvx.outputs import is_stdout
+from llr_cvx.resume import resumed
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")
@@ -64,9 +47,10 @@ def numbers(kind: type[int] | type[float], minimum: int = 0) -> Callable[..., tu
 
 
 def _picture(ctx: click.Context, param: click.Parameter, value: str) -> str | None:
-    if Path(value).suffix.lower() not in FORMATS:
+    if not is_stdout(value) and Path(value).suffix.lower() not in FORMATS:
         raise click.BadParameter(f"{value} must end in one of {', '.join(FORMATS)}")
-    return opt.writable(ctx, param, value)
+    path: str | None = opt.writable(ctx, param, value)
+    return path
 
 
 def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -142,11 +126,12 @@ def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, .
     callback=_picture,
     default="llr-cvx-bench.png",
     show_default=True,
-    help="Where to draw: .png, .svg or .pdf.",
+    help="Where to draw: .png, .svg or .pdf; - for a .png on standard output.",
 )
 @click.option("--no-figure", is_flag=True, help="Draw nothing.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False), callback=opt.writable, help="Write all records.")
-def command(figure: str, no_figure: bool, json_file: str | None, **options: Any) -> None:
+@click.option("--fresh", is_flag=True, help="Measure everything anew, also what an interrupted run has left.")
+@opt.output("--json", "json_file", help="Write all records.")
+def command(figure: str, no_figure: bool, fresh: bool, json_file: str | None, **options: Any) -> None:
     """Race IRLS and the fast solver (FAST) against general conic solvers.
 
     Everything is a time until a relative duality gap is *proved*; what a solver says of itself counts nothing.
@@ -165,13 +150,15 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
     coupled   FAST: N = 5,000, d = 20 with lambda1 = 1, where most edges fuse, to 1e-4
     large     FAST: N = 100,000, d = 20 in its own process, with its peak memory, to 1e-4
     million   FAST: N = 1,000,000, d = 5 likewise: some four minutes
+    new       20,000 new rows scored by a model fitted to N = 310, d = 20
     settings  every tuned number of both solvers times and divided by three: six minutes
 
     \b
     Exit 0: IRLS and FAST proved every gap asked for, and J_epsilon never rose in IRLS.
     Exit 1: otherwise.    Exit 2: bad input.
     The last lines compare the ratios with what the project wants of itself; they do not decide the exit.
-    The whole default run takes some ten minutes, nearly all of it Clarabel at d = 50.
+    The whole default run takes some ten minutes, nearly all of it Clarabel at d = 50. What is measured is kept
+    until the run is complete: after an interruption, even by kill -9, the same command goes on where it stopped.
 
     \b
     Examples:
@@ -185,81 +172,31 @@ def command(figure: str, no_figure: bool, json_file: str | None, **options: Any)
     parts = PARTS if "all" in options["parts"] else options["parts"] or PARTS[:4]
 
     def tell(line: str) -> None:
-        click.echo(line, err=True)
+        opt.say(line, err=True)
 
-    with blas_threads(rules.threads):
-        records = measure(parts, options, rules, tell)
-        cases = sensitivity.cases() if "settings" in parts else []
-        changes = sensitivity.effects(options["only"], cases, rules.clock, tell) if cases else []
-    head = report.facts(rules.threads, os.cpu_count() or 1)
-    head[-1] += f", {options['clock']} time"
-    seeds = ", ".join(map(str, options["seeds"]))
-    head.append(f"Synthetic data of the paper, K = 5, sigma = median, seed(s) {seeds}")
-    if options["quick"]:
-        head.append(f"--quick: conic solvers above d = {QUICK_D} and sizes above N = {QUICK_N:,} left out")
-    click.echo(report.table(records, head))
-    if changes:
-        click.echo("\n" + sensitivity.table(changes))
-    try:
-        if records and not no_figure:
-            click.echo("\n" + draw(records, figure))
-        if json_file is not None:
-            kept = [p._asdict() for p in report.promises(records)]
-            rows = [asdict(r) | {"certified": r.certified} for r in records]
-            result = {"head": head, "options": options, "records": rows, "promises": kept}
-            files.write_json(json_file, result | {"settings": [e._asdict() for e in changes]})
-    except OSError as error:
-        raise click.ClickException(str(error)) from None
-    own = [r for r in records if r.solver.startswith(tuple(bench.SOLVERS))]
+    with blas_threads(rules.threads), resumed("bench", [*parts, options], fresh, tell) as journal:
+        records, changes = run_jobs(jobs(parts, options, rules, tell), journal, tell)
+        head = report.facts(rules.threads, os.cpu_count() or 1)
+        head[-1] += f", {options['clock']} time"
+        seeds = ", ".join(map(str, options["seeds"]))
+        head.append(f"Synthetic data of the paper, K = 5, sigma = median, seed(s) {seeds}")
+        if options["quick"]:
+            head.append(f"--quick: conic solvers above d = {QUICK_D} and sizes above N = {QUICK_N:,} left out")
+        opt.say(*report.table(records, head).splitlines())
+        if changes:
+            opt.say("", *sensitivity.table(changes).splitlines())
+        try:
+            if records and not no_figure:
+                opt.say("", draw(records, figure))
+            if json_file is not None:
+                kept = [p._asdict() for p in report.promises(records)]
+                rows = [asdict(r) | {"certified": r.certified} for r in records]
+                result = {"head": head, "options": options, "records": rows, "promises": kept}
+                files.write_json(json_file, result | {"settings": [e._asdict() for e in changes]})
+        except OSError as error:
+            raise click.ClickException(str(error)) from None
+    own = [r for r in records if r.solver.startswith((*bench.SOLVERS, "JOIN"))]
     raise SystemExit(0 if all(r.certified and r.monotone is not False for r in own) else 1)
-
-
-def measure(parts: Sequence[str], o: dict[str, Any], rules: Rules, tell: Callable[[str], object]) -> list[Record]:
-    """Every part asked for, seed by seed."""
-    lambdas = (o["lambda1"], o["lambda2"])
-    fast, both = ("FAST",), tuple(bench.SOLVERS)
-    found: list[Record] = []
-
-    def own(part: str, N: int, d: int, seed: int, gap: float, *penalties: float, solvers: Sequence[str]) -> None:
-        problem = bench.instance(N, d, seed, *(penalties or lambdas))
-        for solver in solvers:
-            where = f"lambda1 = {problem.lambda1:g}, lambda2 = {problem.lambda2:g}"
-            tell(f"{solver} to {gap:.0e}, N = {N:,}, d = {d}, {where}, seed {seed} ...")
-            found.append(bench.measure_solver(part, solver, problem, gap, seed, rules, progress=N >= 5_000))
-            tell(f"{solver}: gap {shown_gap(found[-1].reached, '.1e')} proved after {found[-1].seconds:.3f} s")
-
-    for seed in o["seeds"]:
-        if "race" in parts:
-            for d in o["dims"]:
-                for gap in o["gaps"]:
-                    own("race", o["rows"], d, seed, gap, solvers=both)
-                problem = bench.instance(o["rows"], d, seed, *lambdas)
-                for solver in bench_conic.TOLERANCES if not (o["quick"] and d > QUICK_D) else ():
-                    found += bench_conic.measure_conic(problem, solver, o["gaps"], seed, rules, tell)
-        if "size" in parts:
-            for N in (N for N in o["sizes"] if not (o["quick"] and N > QUICK_N)):
-                own("size", N, SIZE_D, seed, 1e-4, solvers=both if N <= IRLS_N else fast)
-        if "dim" in parts:
-            for d in o["growing"]:
-                own("dim", DIM_N, d, seed, 1e-4, solvers=fast)
-        if "path" in parts:
-            for d, span in itertools.product(o["dims"], SPANS):
-                tell(f"path of {o['points']} points, N = {o['rows']}, d = {d}, seed {seed} ...")
-                problem = bench.instance(o["rows"], d, seed, *lambdas)
-                values = o[o["along"]] * np.geomspace(*span, o["points"])[:: -1 if o["descending"] else 1]
-                found += bench.measure_path(problem, o["along"], values.tolist(), o["gap"] or 1e-6, seed, rules)
-        if "plane" in parts:
-            for d, *penalties in itertools.product(o["dims"], LAMBDA1S, LAMBDA2S):
-                own("plane", o["rows"], d, seed, o["gap"] or 1e-9, *penalties, solvers=both)
-        if "coupled" in parts:
-            own("coupled", 5_000, 20, seed, 1e-4, 1.0, o["lambda2"], solvers=fast)
-        for part, (N, d) in APART.items():
-            if part in parts:
-                tell(f"FAST to 1e-4, N = {N:,}, d = {d}, seed {seed}, in its own process ...")
-                found.append(bench.measure_apart(part, N, d, seed, *lambdas, 1e-4, rules))
-    order = {part: k for k, part in enumerate(PARTS)}
-    solvers = {name: k for k, name in enumerate((*bench.SOLVERS, *bench_conic.TOLERANCES))}
-    return sorted(found, key=lambda r: (order[r.part], r.N, r.d, -r.gap, solvers.get(r.solver, 0)))
 
 
 def draw(records: list[Record], path: str) -> str:
@@ -269,5 +206,5 @@ def draw(records: list[Record], path: str) -> str:
     except ImportError:
         return f"no figure: matplotlib is not installed ({pip_install('plots')})"
     with archive.replacing(path) as stream:
-        figure(records).savefig(stream, format=Path(path).suffix.lower()[1:], dpi=150)
+        figure(records).savefig(stream, format=Path(path).suffix.lower()[1:] or "png", dpi=150)
     return f"figure: {path}"

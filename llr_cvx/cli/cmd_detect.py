@@ -4,250 +4,244 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import click
-from click.core import ParameterSource
 
+from llr_cvx import validation as check
 from llr_cvx.archive import replacing
 from llr_cvx.cli import options as opt
+from llr_cvx.cli.outliers import how_chosen, print_outliers
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.explanation import Explanation
-from llr_cvx.detection.screening import ROW_NUMBERING, SCALINGS, Detection, detect, threshold_rule
+from llr_cvx.detection.pairs import Missing, TableProblems, read_pair
+from llr_cvx.detection.result import Detection
+from llr_cvx.detection.scalers import SCALINGS
+from llr_cvx.detection.screening import MIN_INLIERS, detect
 from llr_cvx.detection.selection import LLRDetectorCV
-from llr_cvx.detection.tables import read_pair
-from llr_cvx.proofs.certificate import shown_gap
+from llr_cvx.detection.settings import SETTINGS
+from llr_cvx.detection.tables import Format
+from llr_cvx.inputs import is_special
+from llr_cvx.outputs import is_stdout
+from llr_cvx.progress import Descent
 from llr_cvx.report.page import render_report
 from llr_cvx.solution import SolverError
+from llr_cvx.text import csv_cell, printable
 
-#: With at least this many pooled rows, iterations are reported as they run.
-VERBOSE_MIN_ROWS = 1500
-#: A proven interval within this distance of log r is printed as log r +- that distance.
-MAX_SYMMETRIC_REACH = 0.01
-#: Options that name an output file.
-OUTPUT_OPTIONS = {"out": "--out", "report": "--report", "json_file": "--json"}
+#: Options that decide which rows are outliers; at most one may be given.
+DECISIONS = ("threshold", "contamination", "fdr", "false_alarm")
+#: The false discovery rate without any of them.
+DEFAULT_FDR = 0.1
+#: The gap to prove for up to so many pooled rows: at 50,000 rows 1e-8 takes seven times as long as 1e-4, and flags the
+#: same rows.
+TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
+#: Parameters that name an output file.
+OUTPUTS = ("out", "report", "json_file")
+
+FORMATS = "CSV, also compressed, Parquet, Feather, Excel or JSON lines; - for standard input"
+MISSING_HELP = "Refuse missing values, drop their rows, fill in medians, or do so and make absence a feature."
+SCALE_HELP = "By the inliers' mean and deviation, quartiles or range; conditional: what other features do not predict."
+GRAPH_HELP = "Column that says which rows are similar; repeatable. By default all columns do."
+SETTING_HELP = "Penalties: the paper's (lambda1 = 0.1, lambda2 = 1) or those for detection (0.5, 0.01: finds more)."
+FDR_HELP = (
+    f"Largest expected share of false alarms among the outliers. [default: {DEFAULT_FDR} from {MIN_INLIERS} inliers on]"
+)
+THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows sit near r = n/n', not near 1."
+
+
+class Problems(click.ClickException):
+    """Several problems, a line for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+    def format_message(self) -> str:
+        """One line, or a list."""
+        lines = list(map(printable, self.problems))
+        return lines[0] if len(lines) == 1 else "\n  - ".join([f"{len(lines)} problems", *lines])
 
 
 @click.command()
-@click.option(
-    "--inliers",
-    required=True,
-    metavar="FILE",
-    help=f"Rows known to be good: {opt.TABLES}, with a header line; at least 20 rows.",
-)
-@click.option("--test", required=True, metavar="FILE", help="Rows to check, with the same columns in any order.")
+@click.option("--inliers", required=True, metavar="FILE", help=f"Rows known to be good, at least 20: {FORMATS}.")
+@click.option("--test", required=True, metavar="FILE", help="Rows to check; other columns than those are ignored.")
+@click.option("--sep", help="Separator of the cells of a text file. [default: the most frequent of , ; | and tab]")
+@click.option("--decimal", default=".", show_default=True, help="Decimal point of a text file, such as a comma.")
+@click.option("--encoding", help="Encoding of a text file, such as latin-1. [default: UTF-8]")
+@click.option("--sheet", metavar="NAME", help="Sheet of a workbook, by name or number. [default: the first]")
+@click.option("--missing", type=click.Choice(get_args(Missing)), default="refuse", show_default=True, help=MISSING_HELP)
 @click.option("--id", "id_column", metavar="NAME", help="Column of unique row names; not a feature.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
-@click.option(
-    "--scale",
-    type=click.Choice(list(SCALINGS)),
-    default="standard",
-    show_default=True,
-    help="Scale features by the inliers' mean and deviation, median and quartiles, or range.",
-)
-@click.option(
-    "--neighbors",
-    "-k",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="K of the similarity graph.",
-)
+@click.option("--scale", type=click.Choice(list(SCALINGS)), default="standard", show_default=True, help=SCALE_HELP)
+@click.option("--neighbors", "-k", type=click.IntRange(min=1), default=5, show_default=True, help="K of the graph.")
 @click.option(
     "--sigma", type=opt.Width(), default="median", show_default=True, help="Gaussian width of the similarity."
 )
-@click.option("--lambda1", type=opt.NOT_NEGATIVE, default=0.1, show_default=True, help="Coupling of similar rows.")
-@click.option("--lambda2", type=opt.NOT_NEGATIVE, default=1.0, show_default=True, help="Sparsity of the explanations.")
+@click.option("--graph-column", "graph_columns", multiple=True, metavar="NAME", help=GRAPH_HELP)
+@click.option("--setting", type=click.Choice(list(SETTINGS)), default="paper", show_default=True, help=SETTING_HELP)
+@click.option("--lambda1", type=opt.NOT_NEGATIVE, help="Coupling of similar rows, instead of that of --setting.")
+@click.option("--lambda2", type=opt.NOT_NEGATIVE, help="Sparsity of the explanations, instead of that of --setting.")
+@click.option("--choose-lambda", is_flag=True, help="Choose lambda1 by the likelihood of held-out rows (5 folds).")
+@click.option("--fdr", type=float, callback=opt.level, help=FDR_HELP)
+@click.option("--false-alarm", type=float, callback=opt.level, help="Call rows with p at most this outliers.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which inliers are held out for p-values.")
+@click.option("--threshold", "--tau", "threshold", type=opt.POSITIVE, metavar="TAU", help=THRESHOLD_HELP)
 @click.option(
-    "--choose-lambda",
-    is_flag=True,
-    help="Choose lambda1 from a grid by the likelihood of held-out rows (5 folds).",
-)
-@click.option(
-    "--tau",
-    type=opt.POSITIVE,
-    help="Call rows with density ratio r < TAU outliers. Ordinary rows sit near r = n/n' (n test rows, n' "
-    "inliers), not near 1: choose TAU well below n/n'.",
-)
-@click.option(
-    "--contamination",
-    type=float,
-    callback=opt.share,
-    help="Call this share of the test rows outliers: above 0, at most 0.5 (0.05 for 5 %).",
+    "--contamination", type=float, callback=opt.share, help="Call this share of the rows outliers (0.05: 5 %)."
 )
 @click.option("--intercept", is_flag=True, help="Add a constant feature.")
-@click.option(
-    "--solver",
-    type=click.Choice(["fast", "irls", "exact"]),
-    default="fast",
-    show_default=True,
-    help="The production solver, IRLS alone, or the same model in CVXPY.",
-)
-@click.option("--tol", type=opt.POSITIVE, default=1e-8, show_default=True, help="Relative duality gap to prove.")
+@click.option("--solver", type=click.Choice(["fast", "irls", "exact"]), default="fast", show_default=True)
+@click.option("--tol", type=opt.POSITIVE, help="Relative duality gap to prove. [default: 1e-8; 1e-4 for many rows]")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
-@click.option("--out", metavar="FILE", help="Write the scores of all test rows as CSV.")
-@click.option("--report", metavar="FILE", help="Write a self-contained HTML page.")
-@click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON.")
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> None:
+@click.option("--quiet", "-q", is_flag=True, help="No notes and no progress.")
+@click.option("--verbose", "-v", is_flag=True, help="The solver's trace, and the time of each step.")
+@opt.output("--out", help="Write the scores of all test rows with their reasons: .csv, .parquet or .xlsx.")
+@opt.output("--report", help="Write a self-contained HTML page.")
+@opt.output("--json", "json_file", help="Write everything as JSON.")
+def command(**options: Any) -> None:
     """Find and explain the outliers of a table, given a table of rows known to be good.
 
-    Each test row gets a density ratio r (low means outlier), a proven interval for r, and the few features behind
-    it. Without --tau or --contamination, rows below the lower fence of the test rows' own scores are outliers.
+    Each test row gets a density ratio r (low means outlier), a proven interval for r, a p-value, and the few features
+    behind it. Part of the inliers is held out at random for the p-values; outliers are told from them at a false
+    discovery rate of 0.1, unless --false-alarm, --threshold or --contamination says otherwise. With fewer than 20
+    inliers, rows are ranked only. What exactly is guaranteed: docs/detect.md.
 
-    Columns are matched by name, and every remaining column is a feature; both files are scaled by the inliers
-    (--scale). Rows are named by their --id, or by their number in the file, counted from 1 without the header line.
-    `llr-cvx verify` reads the same files with the same options, but scales only on request.
+    Columns are matched by name, up to case and blanks. Numbers, booleans, categories and dates like 2024-12-31 are
+    features; both files are encoded and scaled by the inliers (--scale). Rows are named by their --id, or by their
+    number in the file, counted from 1 without the header line. `llr-cvx verify` reads numeric files with the same
+    options, but scales only on request.
 
     \b
     Examples:
       llr-cvx detect --inliers good.csv --test new.csv
       llr-cvx detect --inliers good.csv --test new.csv --id serial --drop date --report page.html
-      llr-cvx detect --inliers good.csv --test new.csv --contamination 0.05 --out scores.csv --json all.json
+      llr-cvx detect --inliers good.xlsx --test new.csv.gz --decimal , --missing median --out scores.xlsx
 
     Files are written only if the whole run succeeds; existing files are replaced.
     """
-    if options["tau"] is not None and options["contamination"] is not None:
-        raise click.UsageError("--tau and --contamination contradict each other: give one of them")
-    if options["choose_lambda"] and ctx.get_parameter_source("lambda1") is not ParameterSource.DEFAULT:
+    given = [f"--{name.replace('_', '-')}" for name in DECISIONS if options[name] is not None]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} contradict each other: give one of them")
+    if options["choose_lambda"] and options["lambda1"] is not None:
         raise click.UsageError("--lambda1 and --choose-lambda contradict each other: give one of them")
+    for name, value in SETTINGS[options["setting"]].items():
+        options[name] = value if options[name] is None else options[name]
     if options["lambda1"] == 0 and options["lambda2"] == 0 and not options["choose_lambda"]:
         raise click.UsageError("--lambda1 and --lambda2 are both 0: at least one of them must be positive")
-    outputs = {key: options[key] for key in OUTPUT_OPTIONS if options[key] is not None}
-    for key, path in outputs.items():
-        if path == "-":
-            raise click.UsageError(f"{OUTPUT_OPTIONS[key]} writes a file, not standard output: give a file name, not -")
+    outputs = {key: options[key] for key in OUTPUTS if options[key] is not None}
     report = outputs.get("report", "")
-    if report and Path(report).suffix.lower() not in (".html", ".htm"):
+    if report and not _is_special(report) and Path(report).suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"--report writes an HTML page: {report} must end in .html")
+    if options["inliers"] == options["test"] == "-":
+        raise click.UsageError("--inliers and --test cannot both be standard input")
     try:
         _check_outputs(list(outputs.values()), [options["inliers"], options["test"]])
-        run = _run(options)
-        run.notes.extend(opt.row_name_notes(run.inliers, run.test))
+        clock = [time.perf_counter()]
+        run = _run(options, clock)
         _write(run, outputs)
-    except (ValueError, TypeError, OSError, SolverError) as error:
+        clock.append(time.perf_counter())
+    except TableProblems as error:
+        raise Problems(error.problems) from error
+    except (ValueError, TypeError, OSError, ImportError, SolverError) as error:
         raise click.ClickException(str(error)) from error
-    _print(run, options["top"])
-    for path in outputs.values():
-        click.echo(f"wrote {path}", err=True)
+    print_outliers(run, options)
+    if options["verbose"]:
+        steps = zip(("reading", "fitting and explaining", "writing"), pairwise(clock), strict=True)
+        opt.say("; ".join(f"{step} {after - before:.2f} s" for step, (before, after) in steps), err=True)
+    if not options["quiet"]:
+        for path in outputs.values():
+            opt.say(f"wrote {'standard output' if is_stdout(path) else path}", err=True)
 
 
-def _run(options: dict[str, Any]) -> Detection:
-    inliers, test = read_pair(options["inliers"], options["test"], options["id_column"], options["drop"])
-    rows = len(inliers.ids) + len(test.ids)
-    click.echo(f"{len(inliers.ids)} inliers, {len(test.ids)} test rows, {len(test.columns)} features", err=True)
+def _run(options: dict[str, Any], clock: list[float]) -> Detection:
+    how = Format(*(options[name] for name in ("sep", "decimal", "encoding", "sheet")))
+    files = {name: options[name] for name in ("inliers", "test", "id_column", "drop", "missing")}
+    pair = read_pair(**files, how=how)
+    clock.append(time.perf_counter())
+    known, rows = len(pair.inliers), len(pair.inliers) + len(pair.test)
+    names = list(pair.inliers)
+    decision = {name: options[name] for name in DECISIONS}
+    undecided = ""
+    if not any(value is not None for value in decision.values()):
+        if known >= MIN_INLIERS:
+            decision["fdr"] = DEFAULT_FDR
+        else:
+            undecided = (
+                f"{known} inlier(s) are too few to hold some out for p-values; from {MIN_INLIERS} on there would be "
+                "some, or give --threshold or --contamination"
+            )
+    tol = options["tol"] or next(tol for most, tol in TOL_BY_ROWS.items() if rows <= most)
     shared = {
         "n_neighbors": options["neighbors"],
         "sigma": options["sigma"],
-        "threshold": options["tau"],
-        "contamination": options["contamination"],
+        "random_state": options["seed"],
+        "graph_columns": check.columns(options["graph_columns"] or None, len(names), names, "--graph-column").tolist(),
         "fit_intercept": options["intercept"],
         "solver": options["solver"],
-        "tol": options["tol"],
-        "verbose": rows >= VERBOSE_MIN_ROWS,
+        "tol": tol,
+        "verbose": options["verbose"] or (False if options["quiet"] else Descent(tol)),
+        **decision,
     }
-    if options["choose_lambda"]:
+    tables = (pair.inliers, pair.test)
+    how_to: dict[str, Any] = {"scaling": options["scale"], "undecided": undecided, "missing": options["missing"]}
+    if not options["choose_lambda"]:
+        detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
+        run = detect(*tables, detector, **how_to)
+    else:
         chooser = LLRDetectorCV(lambda2s=[options["lambda2"]], **shared)
-        run = detect(inliers, test, chooser, options["scale"], progress=lambda said: click.echo(said, err=True))
-        click.echo(str(chooser.curve_), err=True)
+        if not options["quiet"]:
+            how_to["progress"] = lambda said: opt.say(said, err=True)
+        run = detect(*tables, chooser, **how_to)
         if not chooser.curve_.informative:
             run.notes.append(
-                "no lambda1 separates held-out test rows from inliers better than chance: outliers are few or none"
+                "the choice of lambda1 means little: no value tells held-out test rows from inliers better than "
+                "chance. That is expected where outliers are few, and does not say that there are none"
             )
-        return run
-    detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
-    return detect(inliers, test, detector, options["scale"])
+    run.notes[:0] = pair.notes
+    clock.append(time.perf_counter())
+    return run
 
 
 def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Check, before any work, that outputs can be created and overwrite neither an input nor one another."""
+    """Check, before any work, that outputs overwrite neither an input nor one another."""
     taken = [Path(path).resolve() for path in inputs]
     for path in outputs:
         target = Path(path).resolve()
-        if target in taken:
+        if target in taken and not _is_special(path):
             raise ValueError(f"{path} is already the name of an input or of another output")
-        if target.is_dir() or not target.parent.is_dir():
-            raise ValueError(f"cannot write {path}: it is a directory, or the directory for it does not exist")
         taken.append(target)
+
+
+def _is_special(path: str) -> bool:
+    """Whether an output is standard output, a pipe or a device, which have no file to overwrite."""
+    return is_stdout(path) or is_special(path)
 
 
 def _write(run: Detection, outputs: dict[str, str]) -> None:
     """Write every output to a temporary file first; move them into place only when all are written."""
     with ExitStack() as stack:
         for kind, path in outputs.items():
-            stream: IO[str] = stack.enter_context(replacing(path, "w", encoding="utf-8", newline=""))
+            stream: IO[bytes] = stack.enter_context(replacing(path))
             if kind == "out":
-                run.write_scores(stream)
+                _write_scores(run.scores(), stream, Path(path).suffix.lower())
             elif kind == "report":
-                stream.write(render_report(run))
+                stream.write(render_report(run).encode())
             else:
-                json.dump(run.as_dict() | _choice(run), stream, indent=1, allow_nan=False)
-                stream.write("\n")
-            stream.flush()
+                stream.write(json.dumps(run.as_dict() | how_chosen(run), indent=1, allow_nan=False).encode() + b"\n")
 
 
-def _choice(run: Detection) -> dict[str, Any]:
-    """How the lambdas were chosen, if they were not given."""
-    if not isinstance(run.detector, LLRDetectorCV):
-        return {}
-    chosen = (run.detector.lambda1_, run.detector.lambda2_)
-    return {"choice": {"reason": run.detector.curve_.reason(*chosen), **run.detector.curve_.as_dict()}}
-
-
-def _print(run: Detection, top: int) -> None:
-    solution, found = run.detector.solution_, run.explanations
-    for note in run.notes:
-        click.echo(f"note: {note}", err=True)
-    rule = threshold_rule(run.detector)
-    for choice in _choice(run).values():
-        click.echo(choice["reason"])
-    click.echo(
-        f"{len(found)} of {len(run.test.ids)} test rows are outliers (threshold on log r: "
-        f"{run.detector.offset_:.4g}, {rule})"
-    )
-    if found[:top]:
-        click.echo(
-            f"base: log(n/n') = log({len(run.test.ids)}/{len(run.inliers.ids)}) = {run.base:.4g}; "
-            "a row's log r is this plus its contributions"
-        )
-        if run.test.numbered:
-            click.echo(ROW_NUMBERING)
-    for e in found[:top]:
-        click.echo(
-            f"\n#{e.rank} {run.name_of(e.row)}: r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} "
-            f"(proven {_interval(e)}{'' if e.certain else ': crosses the threshold'})"
-        )
-        for reason in e.reasons:
-            click.echo(f"    {reason}")
-        if not e.reasons:
-            click.echo("    no feature selected")
-        if e.next_feature:
-            click.echo(f"    next: {e.next_feature.feature}, {100 * e.next_feature.distance:.3g} % short of selection")
-        if e.shares_with:
-            others = [run.name_of(row) for row in e.shares_with[:10]]
-            more = e.group_size - 1 - len(others)
-            click.echo(f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}")
-    if len(found) > top:
-        click.echo(f"\n... and {len(found) - top} more")
-    click.echo(
-        f"\n{solution.solver}: {solution.status}, proven relative gap "
-        f"{shown_gap(solution.certificate.relative_gap, '.1e')}, {solution.seconds:.2f} s"
-    )
-
-
-def _interval(e: Explanation) -> str:
-    """Both ends, or +- the larger distance if four digits would not distinguish them from log r."""
-    low, high = e.interval
-    reach = max(high - e.log_ratio, e.log_ratio - low)
-    return f"± {_rounded_up(reach)}" if reach <= MAX_SYMMETRIC_REACH else f"{low:.4g} to {high:.4g}"
-
-
-def _rounded_up(reach: float) -> str:
-    """One significant digit, never less than `reach`."""
-    if reach <= 0:
-        return "0"
-    unit = 10.0 ** math.floor(math.log10(reach))
-    return f"{math.ceil(reach / unit) * unit:.0e}"
+def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:
+    """Write a DataFrame by the ending of a name, CSV if in doubt; spreadsheets must not take an id for a formula."""
+    if ending in (".parquet", ".pq"):
+        scores.to_parquet(stream, index=False)
+        return
+    scores["id"] = scores["id"].map(csv_cell)
+    if ending in (".xlsx", ".xlsm"):
+        scores["id"] = scores["id"].map(lambda text: "".join(c if c.isprintable() else "\ufffd" for c in text))
+        scores.to_excel(stream, index=False, engine="openpyxl")
+    else:
+        stream.write(scores.to_csv(index=False, lineterminator="\n").encode())

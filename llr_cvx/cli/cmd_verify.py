@@ -19,7 +19,7 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.cli.problems import numbering, read_problem
-from llr_cvx.detection.screening import SCALINGS
+from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.ball_arithmetic import enclose, require_flint
 from llr_cvx.proofs.certificate import ROUNDING, Certificate, shown_gap
@@ -28,6 +28,7 @@ from llr_cvx.solvers.conic import installed
 from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.text import printable
 from llr_cvx.verdicts.weights import verify
 
 #: The solvers of this package; every other name is that of a conic solver.
@@ -127,7 +128,7 @@ def _told() -> Iterator[None]:
     """Print warnings as one plain line each on stderr."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_args, **_kwargs: click.echo(f"warning: {message}", err=True)
+        warnings.showwarning = lambda message, *_args, **_kwargs: opt.say(f"warning: {message}", err=True)
         yield
 
 
@@ -137,19 +138,19 @@ COLUMNS = ("solver", "objective", "proven J* >=", "rel. gap", "monotone", "secon
 LAYOUT = "{:<12.12}  {:>16}  {:>16}  {:>9}  {:>8}  {:>8}  {}"
 
 
-def table(rows: list[Row]) -> str:
-    """The rows as text, at most 100 columns wide."""
+def table(rows: list[Row]) -> list[str]:
+    """The rows as lines of text, at most 100 columns wide."""
     lines = [LAYOUT.format(*COLUMNS)]
     for r in rows:
         monotone = {None: "–", True: "yes", False: "NO"}[r.monotone]
         numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _gap(r.relative_gap))
         lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
-    return "\n".join(lines)
+    return lines
 
 
-def wrap(line: str) -> str:
+def wrap(line: str) -> list[str]:
     """The line, broken to fit the table."""
-    return textwrap.fill(line, width=96, subsequent_indent="    ", break_long_words=False)
+    return textwrap.wrap(line, width=96, subsequent_indent="    ", break_long_words=False)
 
 
 def _show(number: float, how: str) -> str:
@@ -168,9 +169,9 @@ def _gap(number: float) -> str:
 
 @click.command(name="verify")
 @click.argument("problem", required=False, type=click.Path(path_type=Path))
-@click.option("--inliers", metavar="FILE", help=f"Known inliers, one a row: {opt.TABLES}.")
+@click.option("--inliers", metavar="FILE", help="Known inliers, one a row: numbers in CSV or Parquet.")
 @click.option("--test", metavar="FILE", help="Test samples; the same columns, in any order if they have names.")
-@click.option("--id", metavar="NAME", help="Column that names the rows, each once; not a feature.")
+@click.option("--id", metavar="NAME", help="Column that names the rows; not a feature.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
 @click.option(
     "--scale",
@@ -187,7 +188,7 @@ def _gap(number: float) -> str:
 @click.option(
     "--rigorous",
     is_flag=True,
-    help='Bounds in ball arithmetic, every rounding error counted. Needs pip install ".[rigorous]".',
+    help='Bounds in ball arithmetic, every rounding error counted. Needs the extra "rigorous".',
 )
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
 @click.option(
@@ -202,9 +203,7 @@ def _gap(number: float) -> str:
 @click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
 @click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False), callback=opt.writable, help="Write the result here."
-)
+@opt.output("--json", "json_file", help="Write the result here.")
 def command(
     weights: str | None,
     solvers: tuple[str, ...],
@@ -255,13 +254,13 @@ def command(
             judged = [] if weights is None else [weights_row(problem, weights, tol, rigorous, time_limit)]
         except (ValueError, TypeError, OSError, ImportError) as error:
             raise BadInput(str(error)) from None
-        click.echo(f"{source}: {problem!r}\n{problem.graph}\n{numbering(problem)}\n")
+        opt.say(f"{source}: {problem!r}", *str(problem.graph).splitlines(), numbering(problem), "")
         rows = []
         for name in names:
-            click.echo(f"solving with {name} ...", err=True)
+            opt.say(f"solving with {name} ...", err=True)
             rows.append(solver_row(problem, name, tol, rigorous, time_limit))
     holds, lines, pairs = conclude(rows, judged, tol)
-    click.echo(table(rows + judged) + "\n\n" + "\n".join(lines))
+    opt.say(*table(rows + judged), "", *lines)
     if json_file is not None:
         result = {
             "source": source,
@@ -292,7 +291,7 @@ def conclude(rows: list[Row], judged: list[Row], tol: float) -> tuple[bool, list
             f"{a.solver} and {b.solver} {word}: |difference| {difference:.2e}, sum of certified gaps {allowed:.2e}"
         )
     for r in [*(r for r in rows if not r.holds), *judged]:
-        lines += [wrap(f"{r.solver}: {line}") for line in r.message.splitlines()]
+        lines += [part for line in r.message.splitlines() for part in wrap(f"{printable(r.solver)}: {line}")]
     holds = all(r.holds for r in rows + judged) and all(p["agree"] for p in pairs)
     lines.append(f"All holds to a relative gap of {tol:g}." if holds else "NOT everything holds.")
     return holds, lines, pairs

@@ -1,39 +1,48 @@
-"""Read weights and write JSON; samples are read by `llr_cvx.detection.tables`. Every error names the file."""
+"""Read weights and write JSON; samples are read by `llr_cvx.detection`. Every error names the file."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from llr_cvx import archive
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray
-from llr_cvx.detection.tables import read_matrix
+from llr_cvx.detection.matrices import read_matrix
+from llr_cvx.inputs import is_special, opened
 
 
 def read_weights(path: str | Path) -> FloatArray:
-    """Read a matrix W, one weight vector per row, from .npy, .npz (array W) or .csv."""
+    """Read a matrix W, one weight vector per row, from .npy, .npz (array W) or .csv; from a pipe, by its first bytes.
+
+    Raises FileNotFoundError or OSError if it cannot be opened, ValueError or TypeError if it holds no such matrix.
+    """
     suffix = Path(path).suffix.lower()
+    if is_special(path):
+        with opened(path) as stream:
+            return _weights(path, _suffix_of(stream), stream)
+    return _weights(path, suffix, None)
+
+
+def _weights(path: str | Path, suffix: str, stream: IO[bytes] | None) -> FloatArray:
     if suffix == ".csv":
-        return read_matrix(path)
+        return read_matrix(path, stream)
     if suffix == ".npz":
-        W = archive.load(path, required=("W",))["W"]
+        W = archive.load(path, required=("W",), stream=stream)["W"]
     elif suffix == ".npy":
-        try:
-            W = np.load(path, allow_pickle=False)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{path} does not exist") from None
-        except (OSError, ValueError, EOFError) as error:
-            raise ValueError(f"{path} is not a readable .npy file (truncated or foreign): {error}") from error
-        if not isinstance(W, np.ndarray):
-            W.close()
-            raise ValueError(f"{path} is an .npz archive named .npy: rename it to .npz")
+        W = archive.load_array(path, stream)
     else:
         raise ValueError(f"{path}: W must be a .npy, .npz or .csv file, got {suffix or 'no suffix'!r}")
     return check.real_array(W, f"W in {path}", ndim=2)
+
+
+def _suffix_of(stream: IO[bytes]) -> str:
+    start = stream.read(6)
+    stream.seek(0)
+    return {b"PK": ".npz", b"\x93N": ".npy"}.get(start[:2], ".csv")
 
 
 def write_json(path: str | Path, data: Any) -> None:

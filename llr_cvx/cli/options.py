@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import shlex
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from llr_cvx.detection.tables import Frame, row_name_columns
+from llr_cvx.outputs import check_output, is_stdout
+from llr_cvx.text import printable
 
-#: Table formats, for the help of --inliers.
-TABLES = "CSV (comma, semicolon, tab or bar) or Parquet"
+#: Where a click context keeps the option that writes to standard output.
+_PIPED = "llr_cvx.cli.piped"
 
 
 class Finite(click.FloatRange):
@@ -55,18 +55,41 @@ def share(_ctx: click.Context, _param: click.Parameter, value: float | None) -> 
     raise click.BadParameter(f"{value:g} is not a share above 0 and at most 0.5{hint}")
 
 
-def writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    """Check that the folder of an output file exists."""
-    if value is not None and not Path(value).resolve().parent.is_dir():
-        raise click.BadParameter(f"the folder of {value} does not exist")
+def level(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
+    """Check a rate between 0 and 1; percentages are a common mistake."""
+    if value is None or 0 < value < 1:
+        return value
+    hint = f"; for {value:g} % write {value / 100:g}" if 1 <= value < 100 else ""
+    raise click.BadParameter(f"{value:g} is not between 0 and 1{hint}")
+
+
+def writable(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Check, before any work, that an output can be written, and that only one goes to standard output."""
+    if value is None:
+        return None
+    try:
+        check_output(value)
+    except OSError as error:
+        raise click.BadParameter(str(error)) from None
+    if is_stdout(value):
+        other = ctx.meta.setdefault(_PIPED, param.opts[0])
+        if other != param.opts[0]:
+            raise click.UsageError(
+                f"{other} and {param.opts[0]} both write to standard output: give one of them a file"
+            )
     return value
 
 
-def row_name_notes(*frames: Frame) -> list[str]:
-    """Notes on columns that merely number the rows: used as features, they can hide the outliers."""
-    names = dict.fromkeys(name for frame in frames for name in row_name_columns(frame))
-    return [
-        f"column {name!r} looks like row names: --id {shlex.quote(name)} to use it as such, "
-        f"--drop {shlex.quote(name)} to ignore it"
-        for name in names
-    ]
+def output(*names: str, help: str, **options: Any) -> Callable[[Any], Any]:
+    """An option that names an output file; "-" is standard output."""
+    return click.option(*names, metavar="FILE", callback=writable, help=f"{help} (- for standard output)", **options)
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines for people: to standard error if an output goes to standard output.
+
+    Control characters and line ends inside a line, which can only come from names in the input, are escaped.
+    """
+    context = click.get_current_context(silent=True)
+    for line in lines:
+        click.echo(printable(line), err=err or (context is not None and _PIPED in context.meta))

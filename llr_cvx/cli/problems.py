@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from sklearn.base import clone
 
-from llr_cvx.cli.options import row_name_notes
+from llr_cvx.cli.options import say
 from llr_cvx.datasets import synthetic_of_size
-from llr_cvx.detection.screening import scaled
-from llr_cvx.detection.tables import read_pair
+from llr_cvx.detection.matrices import read_samples
+from llr_cvx.detection.pairs import row_name_note
+from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.problem import Problem
 
 
@@ -29,12 +31,15 @@ def read_problem(options: dict[str, Any]) -> tuple[str, Problem]:
     if bool(inliers) != bool(test):
         raise click.UsageError("--inliers and --test go together: give both files")
     if inliers:
-        frames = read_pair(inliers, test, options["id"], options["drop"], headerless=True)
-        for note in row_name_notes(*frames):
-            click.echo(f"note: {note}", err=True)
+        columns, *samples = read_samples(inliers, test, [*options["drop"], *filter(None, [options["id"]])])
+        for note in row_name_note({name: [X[:, k] for X in samples] for k, name in enumerate(columns)}):
+            say(f"note: {note}", err=True)
         scale = options["scale"] or "none"
         source = f"{inliers} + {test}, {'as they are' if scale == 'none' else f'{scale} scaling'}"
-        X_inlier, X_test = scaled(*frames, scale)
+        X_inlier, X_test = samples
+        if SCALINGS[scale] is not None:
+            scaler = clone(SCALINGS[scale]).fit(X_inlier)
+            X_inlier, X_test = scaler.transform(X_inlier), scaler.transform(X_test)
         return source, Problem.from_samples(X_inlier, X_test, **lambdas, **graph)
     if table:
         raise click.UsageError(f"{table[0]} is about the columns of two files: give --inliers and --test")

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import ClassifierTags, Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils import ClassifierTags, Tags, _safe_indexing, check_random_state, get_tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.detection import calibration
+from llr_cvx.detection.decision import Rule, decision_rule, far_out
+from llr_cvx.detection.encoding import by_owner
 from llr_cvx.detection.explanation import Explanation, explain_rows
+from llr_cvx.detection.features import describe
 from llr_cvx.detection.labels import MEANING_OF_Y, signs_of
-from llr_cvx.detection.new_rows import FittedRows
-from llr_cvx.graph import build_graph
+from llr_cvx.detection.likelihood import held_out_loss
+from llr_cvx.detection.new_rows import FittedRows, Joined, fitted
+from llr_cvx.detection.partitions import by_partition, is_pandas
+from llr_cvx.detection.ranking import rank_features, selected_features, selection_distance
+from llr_cvx.detection.row_order import canonical_order, restored
+from llr_cvx.graph import IsolatedWarning, build_graph, warn_isolated
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning, Solution
-from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
 
-#: Subtracted from the default threshold, so that rounding alone flags no row.
-ROUNDING_MARGIN = 1e-9
+#: Chooses (lambda1, lambda2) for rows and their labels.
+Choice = Callable[[FloatArray, FloatArray], tuple[float, float]]
 
 
 class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,29 +58,56 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         The paper's tau > 0: rows with r < tau are outliers. Sets offset_ = log tau.
     contamination : float in (0, 0.5], optional
         Share of the unlabelled rows to flag, instead of `threshold`.
+    fdr : float in (0, 1), optional
+        Flag by calibrated p-values such that the expected share of false alarms among the flagged rows is at most
+        this (Benjamini-Hochberg). Part of the known inliers is held out for it: see the notes.
+    false_alarm : float in (0, 1), optional
+        Flag each row with p at most this: the chance of flagging an inlier. Held out as for `fdr`.
+    random_state : int, RandomState or None
+        Which inliers are held out; no effect without `fdr` and `false_alarm`.
+    scaler : transformer, optional
+        Fitted in `fit` on the known inliers of the model, and applied to all rows, also to new ones. Unlike a scaler
+        in a Pipeline, which sees the held-out inliers too, it keeps the p-values exact. With a `TableEncoder`, X is a
+        DataFrame of numbers, booleans, dates and categories; contributions are then summed to its columns.
+    graph_columns : sequence of int or str, optional
+        Columns of X, by position or name, that say which rows are similar; by default all of them.
     fit_intercept : bool
         Append a constant feature 1, penalised like any other.
     solver : "fast", "irls" or "exact"
         `solve_fast`, `solve_irls`, or `solve_exact`, a conic solver for the same model.
+    new_rows : "join" or "weber"
+        How rows that were not fitted are scored: "join" as unlabelled rows of the model, see Notes; "weber", for
+        comparison, by the point with the smallest weighted distance to the weight vectors of its neighbours.
     tol : float
         Relative duality gap to prove.
     max_iter : int
         Iteration limit of "fast" and "irls"; reaching it issues a `ConvergenceWarning`.
-    verbose : bool
-        Print one line per iteration of "fast" and "irls" to standard error.
+    verbose : bool or callable
+        Print one line per iteration of "fast" and "irls" to standard error, or call this with each `Step`.
 
     Attributes
     ----------
     coef_ : array of shape (n_samples, n_features)
         One weight vector per row, in the order given to `fit`; a zero weight means that the feature plays no part
-        in that row's score.
+        in that row's score. With a `TableEncoder` there is one column per encoded column.
     intercept_ : array of shape (n_samples,) or 0.0
     log_ratio_ : array of shape (n_samples,)
         log r of the fitted rows.
-    offset_ : float
-        decision_function = score_samples - offset_.
+    offset_, fitted_offset_ : float
+        decision_function = score_samples - offset_. Fitted rows are outliers below `fitted_offset_`, which is the
+        same unless calibrated.
+    pvalues_ : array of shape (n_samples,)
+        p-values of the unlabelled rows, NaN for known inliers; only with `fdr` or `false_alarm`.
+    calibration_rows_ : array of int
+        The known inliers that were held out; empty without `fdr` and `false_alarm`.
     solution_ : Solution
         The solver's result, with the certificate that bounds every score.
+    joined_solution_ : Solution
+        The fit that new rows join: `solution_`, unless calibrated.
+    scaler_ : transformer or None
+    suspicious_inliers_ : array of int
+        Known inliers that do not look like the others, the most suspicious first: worth a second look, since
+        outliers among the known inliers hide others.
     sigma_, n_neighbors_ : float, int
         The width and K used.
     n_iter_ : int
@@ -89,16 +123,30 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     data (d = 10, 20 draws) tau = 1 flags all 110 unlabelled rows; the fence flags 4.3 rows per draw, 3.9 of them
     among the 10 outliers. The fence assumes that most unlabelled rows are good; if in doubt, give `threshold`.
 
-    **Fitted and unseen rows.** Fitted scores are transductive: w_i depends on row i being unlabelled, and all rows
-    are solved together. `score_samples` gives an unseen row the weight vector minimising
-    sum_j r(x, x_j) ||w - w_j||_2 over its K nearest fitted rows (the Weber problem of the localized lasso, solved
-    to a proven relative accuracy of 1e-10). Nothing was fitted to it, so its score is usually closer to zero than
-    if it had been part of the batch, and it never depends on the other new rows. A row equal to a fitted one gets
-    that row's own score (if equal to several, that of the first unlabelled one), so the score may jump there. Only
-    features used by its neighbours can explain a new row: to find a new kind of outlier, fit it.
+    **p-values.** With `fdr` or `false_alarm`, `calibration_rows_` (two thirds of the known inliers; half, if there are
+    up to 60) join the fit as unlabelled rows, and `coef_`, `log_ratio_` and all else about fitted rows belong to that
+    fit. p_j = (1 + #{calibration rows with log r <= log r_j}) / (m + 1) is at most a with probability at most a for
+    every inlier j and every a, whatever the parameters, if the known inliers and the inliers to be checked are drawn
+    alike (exchangeable); and the expected share of inliers among the flagged rows is at most `fdr`. A new row joins a
+    second fit, `joined_solution_`, without the calibration rows, which are scored as new rows for it: `pvalues(X)` is
+    valid for each new row on its own. `predict` flags new rows with p at most `false_alarm` or `fdr`. docs/detect.md
+    says more.
 
-    **No scaling** is done; use a scaler in a Pipeline. Explanations are easiest to read if features are centred on
-    the inliers, since the model has no intercept by default.
+    **Fitted and unseen rows.** Fitted scores are transductive: all rows are solved together. An unseen row joins the
+    fitted model as what it is, an unlabelled row: its weight vector minimises
+    log(1 + e^{w.x}) + lambda1 sum_j r(x, x_j) ||w - w_j||_2 + lambda2 ||w||_1^2 over its K nearest fitted rows, whose
+    w_j stay as they are (in a fit, an edge would also count r(x_j, x) where the row is among the K nearest of x_j;
+    that would change the neighbours' own lists, so it is left out). The answer is proved to a relative gap of 1e-9
+    (`join(X).relative_gap`) and does not depend on the other new rows, to the last bit. A row equal to a fitted one
+    gets that row's own score (if equal to several, that of the first unlabelled one), so the score may jump there.
+    lambda2 = 0 is refused: far from the data such a row would have no optimum.
+
+    **Dask.** `score_samples`, `decision_function`, `predict`, `explain` and `feature_ranking` also take Dask arrays and
+    DataFrames, and answer lazily, partition by partition (`llr_cvx.detection.partitions`).
+
+    **No scaling** is done unless `scaler` is given. With p-values, give it there: one in a Pipeline sees the held-out
+    inliers. Explanations are easiest to read if features are centred on the inliers, since the model has no intercept
+    by default.
 
     Examples
     --------
@@ -110,6 +158,21 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     [58, 59]
     """
 
+    coef_: FloatArray
+    intercept_: FloatArray | float
+    log_ratio_: FloatArray
+    offset_: float
+    fitted_offset_: float
+    solution_: Solution
+    joined_solution_: Solution
+    calibration_rows_: IntArray
+    suspicious_inliers_: IntArray
+    scaler_: Any
+    sigma_: float | None
+    n_neighbors_: int | None
+    n_iter_: int
+    n_features_in_: int
+
     def __init__(
         self,
         lambda1: float = 0.1,
@@ -117,21 +180,33 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         n_neighbors: int = 5,
         sigma: float | Literal["median"] = "median",
         threshold: float | None = None,
+        fdr: float | None = None,
+        false_alarm: float | None = None,
+        random_state: Any = None,
         contamination: float | None = None,
+        scaler: Any = None,
+        graph_columns: Sequence[int | str] | None = None,
         fit_intercept: bool = False,
         solver: Literal["fast", "irls", "exact"] = "fast",
+        new_rows: Literal["join", "weber"] = "join",
         tol: float = 1e-8,
         max_iter: int = 300,
-        verbose: bool = False,
+        verbose: bool | Callable[[Any], object] = False,
     ) -> None:
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.n_neighbors = n_neighbors
         self.sigma = sigma
         self.threshold = threshold
+        self.fdr = fdr
+        self.false_alarm = false_alarm
+        self.random_state = random_state
         self.contamination = contamination
+        self.scaler = scaler
+        self.graph_columns = graph_columns
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.new_rows = new_rows
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
@@ -144,7 +219,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> LLRDetector:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the pooled rows X.
 
         Parameters
@@ -154,27 +229,73 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             +1 for a known inlier, -1 for an unlabelled row (1 and 0, True and False, mean the same).
         """
-        X, y = self._pooled(X, y)
-        return self._fit_problem(self._problem(X, y, self.lambda1, self.lambda2))
+        return self._fit(*self._pooled(X, y), choose=lambda X, y: (self.lambda1, self.lambda2))
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any) -> IntArray:
         """Fit, then label each fitted row +1 (inlier) or -1 (outlier) by its own score."""
         self.fit(X, y, **kwargs)
-        return _signs(self.log_ratio_ - self.offset_)
+        return _signs(self.log_ratio_ - self.fitted_offset_)
 
     def _pooled(self, X: ArrayLike, y: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
         if y is None:
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None: {MEANING_OF_Y}")
+        if self._takes_tables:
+            validate_data(self, X, skip_check_array=True)
+            check_consistent_length(X, y)
+            return X, signs_of(column_or_1d(y))  # type: ignore[return-value]
         pooled, target = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         return pooled, signs_of(target)
+
+    @property
+    def _takes_tables(self) -> bool:
+        return self.scaler is not None and bool(get_tags(self.scaler).input_tags.categorical)
+
+    def _fit(self, X: FloatArray, y: FloatArray, choose: Choice) -> Self:
+        rule = decision_rule(
+            threshold=self.threshold, contamination=self.contamination, fdr=self.fdr, false_alarm=self.false_alarm
+        )
+        rng = check_random_state(self.random_state)
+        held = np.empty(0, dtype=np.int64)
+        if rule.calibrated:
+            held = calibration.hold_out(np.flatnonzero(y > 0), rule.value, rule.name, rng)
+        labels = y.copy()
+        labels[held] = -1.0
+        self.calibration_rows_, self._checked = held, y < 0
+        self.scaler_ = None if self.scaler is None else clone(self.scaler).fit(_safe_indexing(X, labels > 0))
+        self._owner: IntArray = getattr(self.scaler_, "owner_", np.arange(self.n_features_in_))
+        X = self._scaled(X)
+        if not held.size:
+            self.solution_ = self.joined_solution_ = self._solve(X, y, choose)
+        else:
+            self.solution_ = self._solve_in_canonical_order(X, labels, choose, rng)
+            others = np.delete(np.arange(len(X)), held)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", IsolatedWarning)  # said by the first fit, with the rows' own numbers
+                self.joined_solution_ = self._solve(X[others], y[others], choose)
+        self._adopt(self.solution_, X[held], rule)
+        return self
+
+    def _solve(self, X: FloatArray, y: FloatArray, choose: Choice) -> Solution:
+        return solve_with(self.solver, self._problem(X, y, *choose(X, y)), self.tol, self.max_iter, self.verbose)
+
+    def _solve_in_canonical_order(
+        self, X: FloatArray, y: FloatArray, choose: Choice, rng: np.random.RandomState
+    ) -> Solution:
+        """Without a trace of which unlabelled rows are held-out inliers, in graph, choice of lambda and rounding."""
+        order = canonical_order(X, y, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IsolatedWarning)  # it would number the rows in that order
+            solution = restored(self._solve(X[order], y[order], choose), order)
+        warn_isolated(solution.problem.graph, solution.problem.sigma or np.nan)
+        return solution
 
     def _problem(self, X: FloatArray, y: FloatArray, lambda1: float, lambda2: float) -> Problem:
         K = check.whole_number(self.n_neighbors, "n_neighbors")
         if K >= len(X):
-            warnings.warn(f"n_neighbors = {K} is lowered to {len(X) - 1}: there are {len(X)} rows", stacklevel=4)
+            warnings.warn(f"n_neighbors = {K} is lowered to {len(X) - 1}: there are {len(X)} rows", stacklevel=5)
             K = len(X) - 1
-        graph = build_graph(X, K, self.sigma)
+        graph = build_graph(X[:, self._graph_columns(X.shape[1])], K, self.sigma)
         return Problem(
             *(self._with_constant(X), y, graph.edges, graph.weights),
             lambda1=lambda1,
@@ -183,57 +304,117 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             n_neighbors=graph.n_neighbors,
         )
 
-    def _fit_problem(self, problem: Problem) -> LLRDetector:
-        self.solution_ = solve_with(self.solver, problem, self.tol, self.max_iter, self.verbose)
+    def _graph_columns(self, n_features: int) -> IntArray:
+        names = getattr(self, "feature_names_in_", None)
+        owner = getattr(self, "_owner", np.arange(n_features))
+        chosen = check.columns(self.graph_columns, getattr(self, "n_features_in_", n_features), names, "graph_columns")
+        return np.flatnonzero(np.isin(owner, chosen))
+
+    def _adopt(self, solution: Solution, X_held: FloatArray, rule: Rule) -> None:
+        """Set the fitted attributes, given the fit and the scaled calibration rows."""
+        problem = solution.problem
         self.sigma_, self.n_neighbors_ = problem.sigma, problem.n_neighbors
-        d, W = self.n_features_in_, self.solution_.W
+        d, W = len(self._owner), solution.W
         self.coef_ = W[:, :d]
         self.intercept_ = W[:, d] if self.fit_intercept else 0.0
-        self.log_ratio_ = problem.base + self.explain().sum(axis=1)
-        self.n_iter_ = self.solution_.n_iter
-        self.offset_ = self._offset(self.log_ratio_[problem.y < 0])
-        self._rows = FittedRows.of(self.solution_, d)
-        return self
+        self.log_ratio_ = problem.base + self._contributions(None).sum(axis=1)
+        self.n_iter_ = solution.n_iter
+        self.suspicious_inliers_ = self._suspicious(problem.y)
+        self._rows = FittedRows(self.joined_solution_, self._graph_columns(d), self.new_rows)
+        if not rule.calibrated:
+            self.offset_ = self.fitted_offset_ = rule.offset(self.log_ratio_[problem.y < 0])
+            return
+        held, level = self.log_ratio_[self.calibration_rows_], rule.value
+        pvalues = calibration.conformal_pvalues(self.log_ratio_, held)
+        self._pvalues = np.where(self._checked, pvalues, np.nan)
+        reached = calibration.bh_level(pvalues[self._checked], level) if rule.name == "fdr" else level
+        self.fitted_offset_ = calibration.score_offset(held, reached)
+        self._calibration_scores = self._score(X_held)
+        self.offset_ = calibration.score_offset(self._calibration_scores, level)
 
-    def _offset(self, scores: FloatArray) -> float:
-        """The score below which a row is an outlier, given the scores of the unlabelled rows."""
-        if self.threshold is not None and self.contamination is not None:
-            raise ValueError(
-                f"threshold={self.threshold!r} and contamination={self.contamination!r} contradict each other: "
-                "give one of them"
+    def _suspicious(self, labels: FloatArray) -> IntArray:
+        """Known inliers on which their own label has an unusually strong effect, since few others are near.
+
+        That effect, y_i w_i.x_i, is compared within the model rows (+1) and within the calibration rows (-1).
+        """
+        effect = labels * self._contributions(None).sum(axis=1)
+        groups = [np.flatnonzero(~self._checked & (labels == sign)) for sign in (1.0, -1.0)]
+        found = np.concatenate([rows[far_out(effect[rows])] for rows in groups])
+        return np.asarray(found[np.argsort(-effect[found], kind="stable")])
+
+    # ---- p-values ---------------------------------------------------------------------------------------
+
+    @property
+    def pvalues_(self) -> FloatArray:
+        """p-values of the fitted rows; NaN for known inliers."""
+        self._require_calibration()
+        return self._pvalues
+
+    @by_partition
+    def pvalues(self, X: ArrayLike) -> FloatArray:
+        """p-value of each new row on its own: at most a with probability at most a if the row is an inlier.
+
+        For a batch of new rows, `llr_cvx.detection.calibration.benjamini_hochberg(pvalues, fdr)` says which to flag.
+        """
+        check_is_fitted(self)
+        self._require_calibration()
+        return calibration.conformal_pvalues(self.score_samples(X), self._calibration_scores)
+
+    def _require_calibration(self) -> None:
+        check_is_fitted(self)
+        if not len(self.calibration_rows_):
+            raise AttributeError(
+                "p-values need inliers that were held out in fit: set fdr (such as fdr=0.1) or false_alarm, and fit "
+                "again"
             )
-        if self.threshold is not None:
-            return float(np.log(check.real_number(self.threshold, "threshold", strict=True)))
-        if self.contamination is not None:
-            share = check.real_number(self.contamination, "contamination", strict=True)
-            if share > 0.5:
-                raise ValueError(f"contamination must be in (0, 0.5], got {self.contamination!r}")
-            return float(np.quantile(scores, share))
-        low, high = np.quantile(scores, [0.25, 0.75])
-        return float(low - 1.5 * (high - low)) - ROUNDING_MARGIN
 
     # ---- scores -----------------------------------------------------------------------------------------
 
+    def join(self, X: ArrayLike | None = None) -> Joined:
+        """Weight vectors, dual vectors and proven relative gap of each row; by default of the fitted rows.
+
+        With an intercept, the last column of `W` and `V` belongs to it; see `llr_cvx.detection.new_rows.Joined`.
+        """
+        return self._joined(X)[1]
+
     def local_coef(self, X: ArrayLike) -> FloatArray:
         """The weight vector of each row of X, with the intercept, if fitted, as the last column."""
-        X = self._seen(X)
-        return self._rows.weights(X)
+        return self.join(X).W
 
+    @by_partition
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """log r of each row, independent of the other rows; low means outlier."""
-        contributions = self.explain(X)
-        return np.asarray(self.solution_.problem.base + contributions.sum(axis=1))
+        return self._score(self._seen(X))
 
+    def _score(self, X: FloatArray) -> FloatArray:
+        """log r of validated and scaled new rows."""
+        X = self._with_constant(X)
+        contributions = self._rows.join(X).W * X
+        return np.asarray(self.joined_solution_.problem.base + contributions.sum(axis=1))
+
+    @by_partition
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """score_samples(X) - offset_: negative for outliers."""
         return self.score_samples(X) - self.offset_
 
+    @by_partition
     def predict(self, X: ArrayLike) -> IntArray:
         """+1 for inliers, -1 for outliers."""
         return _signs(self.decision_function(X))
 
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Log-likelihood per row of the labels y of rows that were not fitted; higher is better.
+
+        Minus the loss of `llr_cvx.detection.likelihood`, as in `LLRDetectorCV`: known inliers should score higher than
+        unlabelled rows. It needs no known outliers, and makes `GridSearchCV` work; both labels must occur in X, so
+        give it ``cv=StratifiedKFold(5, shuffle=True)`` or the like.
+        """
+        rows = self._with_constant(self._seen(X))
+        return -held_out_loss(self.joined_solution_, rows, signs_of(y), self._graph_columns(len(self._owner)))
+
     # ---- reasons ------------------------------------------------------------------------------------------
 
+    @by_partition
     def explain(self, X: ArrayLike | None = None) -> FloatArray:
         """Contributions w_ik x_ik to the score: each row sums to log r - log(n/n').
 
@@ -244,13 +425,34 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        array of shape (n_rows, n_features), with one more column if there is an intercept
+        array, or DataFrame if X is one, of shape (n_rows, n_features), with one more column if there is an intercept
         """
-        check_is_fitted(self)
-        if X is None:
-            return np.asarray(self.solution_.W * self.solution_.problem.X)
-        rows = self._seen(X)
-        return self._rows.weights(rows) * self._with_constant(rows)
+        contributions: FloatArray = by_owner(self._contributions(X), *self._owners)
+        if is_pandas(X):
+            return type(X)(contributions, index=X.index, columns=self._column_names())  # type: ignore[call-arg, call-overload, misc, return-value, union-attr]
+        return contributions
+
+    @by_partition
+    def feature_ranking(self, X: ArrayLike | None = None) -> IntArray:
+        """All feature indices of each row, the most responsible first.
+
+        Selected features come first, by the size of their contribution; then the others, by how close the row's dual
+        point was to selecting them (`llr_cvx.detection.ranking`).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), optional
+            New rows; by default the fitted rows.
+
+        Returns
+        -------
+        array of int, shape (n_rows, n_features)
+        """
+        rows, found = self._joined(X)
+        d, (owner, n) = self.n_features_in_, self._owners
+        selected = by_owner(selected_features(self.solution_.problem.X, found.W), owner, n, np.logical_or)
+        distance = by_owner(selection_distance(found.V), owner, n, np.fmin)
+        return rank_features(by_owner(found.W * rows, owner, n)[:, :d], selected[:, :d], distance[:, :d])
 
     def explain_table(
         self,
@@ -265,42 +467,81 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         rows : array-like of int, optional
             Fitted rows to explain; by default the unlabelled rows below the threshold.
-        values : array-like of shape (n_samples, n_features), optional
-            The fitted rows in the units to show, if `fit` was given scaled values.
+        values : array-like or DataFrame of shape (n_samples, n_features), optional
+            The fitted rows in the units to show; by default as the model sees them.
         names : sequence of str, optional
             Feature names, if `fit` was given an array without them.
         group_rtol : float
             Rows joined by edges with ||w_i - w_j|| <= group_rtol max(||w_i||, ||w_j||) share their reasons.
         """
         check_is_fitted(self)
-        problem = self.solution_.problem
+        X, d = self.solution_.problem.X, self.n_features_in_
         if rows is None:
-            rows = np.flatnonzero((problem.y < 0) & (self.log_ratio_ < self.offset_))
+            rows = np.flatnonzero(self._checked & (self.log_ratio_ < self.fitted_offset_))
+        owner = self._owners[0]
+        if values is None and self._takes_tables:  # as encoded
+            owner, names = np.arange(X.shape[1]), names or self.scaler_.get_feature_names_out()
+        shown = X if values is None else values
+        if values is not None and not is_pandas(values):
+            shown = check.weight_matrix(values, (len(X), d), "values")
+        columns = describe(shown, self._column_names(names), ~self._checked)
+        which = np.asarray(rows, dtype=np.int64)
+        return explain_rows(self.solution_, which, columns, owner, self.fitted_offset_, group_rtol)
+
+    def _joined(self, X: ArrayLike | None) -> tuple[FloatArray, Joined]:
+        """The rows as the model sees them, and their weight and dual vectors."""
+        check_is_fitted(self)
+        if X is None:
+            return self.solution_.problem.X, fitted(self.solution_)
+        rows = self._with_constant(self._seen(X))
+        return rows, self._rows.join(rows)
+
+    def _contributions(self, X: ArrayLike | None) -> FloatArray:
+        rows, found = self._joined(X)
+        return found.W * rows
+
+    def _column_names(self, names: Sequence[str] | None = None) -> list[str]:
         if names is None:
             names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
-        named = [*map(str, names), "(intercept)"][: problem.shape[1]]
-        shown = problem.X
-        if values is not None:
-            shown = check.weight_matrix(values, (len(problem.X), self.n_features_in_), "values")
-            shown = self._with_constant(shown)
-        which = np.asarray(rows, dtype=np.int64)
-        return explain_rows(self.solution_, which, named, shown, self.offset_, group_rtol)
+        return [*map(str, names), *(["(intercept)"] if self.fit_intercept else [])]
+
+    @property
+    def _owners(self) -> tuple[IntArray, int]:
+        """The column of X that each column of the problem comes from, counting the intercept; and their number."""
+        owner, d = self._owner, self.n_features_in_
+        return (np.append(owner, d), d + 1) if self.fit_intercept else (owner, d)
 
     def _with_constant(self, X: FloatArray) -> FloatArray:
         return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
 
     def _seen(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        if self._takes_tables:
+            return self._scaled(X)  # type: ignore[arg-type]
+        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _scaled(self, X: FloatArray) -> FloatArray:
+        if self.scaler_ is None:
+            return X
+        scaled = np.asarray(self.scaler_.transform(X), dtype=np.float64)
+        if scaled.shape != (len(X), len(self._owner)):
+            raise ValueError(
+                f"scaler made {scaled.shape[1]} columns out of {X.shape[1]}: it must keep the features, since they are "
+                "named as reasons; put other transformers before the detector in a Pipeline"
+            )
+        return scaled
 
 
-def solve_with(solver: str, problem: Problem, tol: float, max_iter: int = 300, verbose: bool = False) -> Solution:
+def solve_with(solver: str, problem: Problem, tol: float, max_iter: int = 300, verbose: Any = False) -> Solution:
     """Run the named solver; warn if W is not proved optimal to `tol`."""
     if solver in ("fast", "irls"):
         solve = solve_fast if solver == "fast" else solve_irls
-        return solve(problem, tol=tol, max_iter=max_iter, progress=bool(verbose))
+        told = {"callback": verbose} if callable(verbose) else {"progress": bool(verbose)}
+        return solve(problem, tol=tol, max_iter=max_iter, **told)
     if solver != "exact":
         raise ValueError(f'solver must be "fast", "irls" or "exact", got {solver!r}')
+    from llr_cvx.solvers.exact import solve_exact  # CVXPY takes a second to import, and only this solver needs it
+
     solution = solve_exact(problem, tol=tol)
     if solution.status not in ("optimal", "uncertified"):
         warnings.warn(f"{solution.solver}: {solution.message}", ConvergenceWarning, stacklevel=4)

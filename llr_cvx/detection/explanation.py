@@ -2,77 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.detection.encoding import by_owner
+from llr_cvx.detection.features import Column, FeatureValue
+from llr_cvx.detection.ranking import selected_features, selection_distance
 from llr_cvx.graph import component_labels
 from llr_cvx.solution import Solution
 
-#: A weight below this fraction of the largest in its row counts as zero: conic solvers return no exact zeros.
-MIN_RELATIVE_WEIGHT = 1e-4
-#: So does a weight that changes no row's score by more than this.
-MIN_SCORE_EFFECT = 1e-7
 #: At most this many rows that share the same reasons are listed.
 MAX_SHARED_ROWS = 20
-#: Quantiles of the inliers that bound the typical range of a feature.
-TYPICAL_QUANTILES = (0.05, 0.95)
+#: At most this many unselected features are listed as "also unusual".
+MAX_ALSO_UNUSUAL = 3
 
 
-@dataclass(frozen=True)
-class Reason:
-    """One selected feature of one row.
+@dataclass(frozen=True, kw_only=True)
+class Reason(FeatureValue):
+    """A selected feature.
 
-    Attributes
-    ----------
-    feature, column : str, int
-    value : float
-        The row's value, in the units shown.
-    weight, contribution : float
-        w_ik, and w_ik x_ik: negative pushes the row towards "outlier".
-    typical : (float, float)
-        5 % and 95 % quantiles of the known inliers.
+    `contribution` is w_ik x_ik, summed over the columns that encode the feature: negative pushes the row towards
+    "outlier". `weight` is the w_ik of the largest part of it.
     """
 
-    feature: str
-    column: int
-    value: float
     weight: float
     contribution: float
-    typical: tuple[float, float]
-
-    @property
-    def position(self) -> str:
-        """Whether the value is "below", "above" or "within" the typical range."""
-        low, high = self.typical
-        return "below" if self.value < low else "above" if self.value > high else "within"
-
-    @property
-    def place(self) -> str:
-        """`position` in words, with the range and its quantiles."""
-        low, high = self.typical
-        share = " to ".join(f"{100 * quantile:g} %" for quantile in TYPICAL_QUANTILES)
-        return f"{self.position} the inliers' {share} range ({low:.4g} to {high:.4g})"
 
     def __str__(self) -> str:
-        return f"{self.feature} = {self.value:.4g}, {self.place}, contributes {self.contribution:+.3g}"
+        return f"{self.feature} = {self.shown}, {self.place}, contributes {self.contribution:+.3g}"
 
 
-@dataclass(frozen=True)
-class NextFeature:
-    """The unselected feature closest to selection.
+@dataclass(frozen=True, kw_only=True)
+class Unselected(FeatureValue):
+    """A feature without a weight.
 
     A feature k can have a weight only where the dual vector v_i attains its largest entry; `distance` is
     1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
     """
 
-    feature: str
-    column: int
     distance: float
+
+    def __str__(self) -> str:
+        return f"{self.feature} = {self.shown}, {self.place}, {100 * self.distance:.3g} % short of selection"
 
 
 @dataclass(frozen=True)
@@ -91,14 +67,16 @@ class Explanation:
         Whether the whole interval lies on the same side of the threshold as the score.
     reasons : tuple of Reason
         Selected features, strongest push towards "outlier" first.
-    next_feature : NextFeature or None
-        None if every feature is selected or the row has no weights.
+    next_feature : Unselected or None
+        The unselected feature closest to selection; None if every feature is selected or the row has no weights.
     group : int
         Equal for rows that share a weight vector, exactly or within the given tolerance.
     group_size : int
         Number of explained rows in the group, including this one.
     shares_with : tuple of int
         The other explained rows of the group, worst first, at most `MAX_SHARED_ROWS`.
+    also_unusual : tuple of Unselected
+        Unselected features outside their typical range, closest to selection first, at most `MAX_ALSO_UNUSUAL`.
     """
 
     rank: int
@@ -108,29 +86,83 @@ class Explanation:
     interval: tuple[float, float]
     certain: bool
     reasons: tuple[Reason, ...]
-    next_feature: NextFeature | None
+    next_feature: Unselected | None
     group: int
     group_size: int
     shares_with: tuple[int, ...]
+    also_unusual: tuple[Unselected, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain nested values, ready for JSON; an infinite end of the interval becomes None."""
         record = asdict(self)
         record["interval"] = [float(end) if np.isfinite(end) else None for end in self.interval]
+        for feature in (*record["reasons"], *record["also_unusual"], *filter(None, [record["next_feature"]])):
+            feature["shares"] = [None if np.isnan(share) else share for share in feature["shares"]]
         return record
 
     def __str__(self) -> str:
         low, high = np.exp(self.interval)
         lines = [f"#{self.rank} row {self.row}: r = {self.ratio:.4g}, proven {low:.4g} to {high:.4g}"]
         lines += [f"    {reason}" for reason in self.reasons] or ["    no feature selected"]
+        lines += [f"    also unusual: {feature}" for feature in self.also_unusual]
         return "\n".join(lines)
+
+
+class Features:
+    """The features of the rows of a solution: selected and contributing, or how far from it.
+
+    Parameters
+    ----------
+    solution : Solution
+    rows : array of int
+    columns : list of Column
+        The features to show; see `llr_cvx.detection.features.describe`.
+    owner : array of int
+        The feature that each column of the problem's X belongs to.
+    """
+
+    def __init__(self, solution: Solution, rows: IntArray, columns: list[Column], owner: IntArray) -> None:
+        problem, d = solution.problem, len(columns)
+        self.columns, self.owner = columns, owner
+        self.place = {int(i): k for k, i in enumerate(rows)}
+        self.W, self.parts = solution.W[rows], solution.W[rows] * problem.X[rows]
+        self.contribution = by_owner(self.parts, owner, d)
+        self.selected = by_owner(selected_features(problem.X, self.W), owner, d, np.logical_or)
+        self.solution, self.rows = solution, rows
+
+    @cached_property
+    def distance(self) -> FloatArray:
+        """Of each feature of each row from selection; see `Unselected`."""
+        proof = self.solution.certificate
+        V = self.solution.problem.dual_vectors(proof.alpha, proof.U)[self.rows]
+        return np.asarray(by_owner(selection_distance(V), self.owner, len(self.columns), np.fmin))
+
+    def reasons(self, i: int) -> tuple[Reason, ...]:
+        """Selected features of a row, strongest push towards "outlier" first."""
+        at = self.place[int(i)]
+        chosen = np.flatnonzero(self.selected[at])
+        chosen = chosen[np.argsort(self.contribution[at, chosen], kind="stable")]
+        found = []
+        for k in chosen.tolist():
+            own = np.flatnonzero(self.owner == k)
+            weight = float(self.W[at, own[np.argmax(np.abs(self.parts[at, own]))]])
+            about = self.columns[k].about(i)
+            found.append(Reason(**about, weight=weight, contribution=float(self.contribution[at, k])))
+        return tuple(found)
+
+    def unselected(self, i: int) -> Iterator[Unselected]:
+        """The other features, closest to selection first."""
+        at = self.place[int(i)]
+        others = np.flatnonzero(~self.selected[at] & np.isfinite(self.distance[at]))
+        for k in others[np.argsort(self.distance[at, others], kind="stable")].tolist():
+            yield Unselected(**self.columns[k].about(i), distance=float(self.distance[at, k]))
 
 
 def explain_rows(
     solution: Solution,
     rows: IntArray,
-    names: Sequence[str],
-    values: FloatArray,
+    columns: list[Column],
+    owner: IntArray,
     offset: float,
     group_rtol: float = 1e-3,
 ) -> list[Explanation]:
@@ -138,12 +170,8 @@ def explain_rows(
 
     Parameters
     ----------
-    solution : Solution
-    rows : array of int
-    names : sequence of str
-        Names of the columns of the problem's X.
-    values : array of the shape of X
-        Values to show: the problem's X, or the same rows in other units.
+    solution, rows, columns, owner
+        See `Features`.
     offset : float
         Scores below it are outliers.
     group_rtol : float
@@ -152,77 +180,40 @@ def explain_rows(
     Examples
     --------
     >>> from llr_cvx import Problem, solve_exact
+    >>> from llr_cvx.detection.features import describe
     >>> p = Problem([[1.0, 0.0], [-4.0, 0.0]], [1, -1], [], [], lambda1=0.0, lambda2=1.0)
-    >>> print(explain_rows(solve_exact(p), np.array([1]), ["a", "b"], p.X, offset=0.0)[0])
+    >>> columns = describe(p.X, ["a", "b"], p.y > 0)
+    >>> print(explain_rows(solve_exact(p), np.array([1]), columns, np.arange(2), offset=0.0)[0])
     #1 row 1: r = 0.2273, proven 0.2273 to 0.2273
         a = -4, below the inliers' 5 % to 95 % range (1 to 1), contributes -1.48
     """
-    problem, log_ratio = solution.problem, solution.log_ratio
+    log_ratio = solution.log_ratio
     rows = rows[np.argsort(log_ratio[rows], kind="stable")]
-    low, high = (problem.base + end for end in solution.certificate.score_bounds)
-    typical = np.quantile(values[problem.y > 0], TYPICAL_QUANTILES, axis=0)
-    selected = selected_features(problem.X, solution.W)
-    distance = selection_distance(solution)
+    features = Features(solution, rows, columns, owner)
+    low, high = (solution.problem.base + end for end in solution.certificate.score_bounds)
     label = groups(solution, group_rtol)
     members: dict[int, list[int]] = {}
     for i in rows:
         members.setdefault(int(label[i]), []).append(int(i))
 
-    def reasons(i: int) -> tuple[Reason, ...]:
-        contribution = solution.W[i] * problem.X[i]
-        columns = np.flatnonzero(selected[i])
-        return tuple(
-            Reason(
-                feature=names[k],
-                column=int(k),
-                value=float(values[i, k]),
-                weight=float(solution.W[i, k]),
-                contribution=float(contribution[k]),
-                typical=(float(typical[0, k]), float(typical[1, k])),
-            )
-            for k in columns[np.argsort(contribution[columns], kind="stable")]
-        )
-
-    def next_feature(i: int) -> NextFeature | None:
-        away = np.where(selected[i], np.inf, distance[i])
-        k = int(np.argmin(away))
-        return NextFeature(names[k], k, float(away[k])) if np.isfinite(away[k]) else None
-
-    return [
-        Explanation(
+    def explained(rank: int, i: int) -> Explanation:
+        others, alike = list(features.unselected(i)), members[int(label[i])]
+        return Explanation(
             rank=rank,
             row=int(i),
             log_ratio=float(log_ratio[i]),
             ratio=float(np.exp(log_ratio[i])),
             interval=(float(low[i]), float(high[i])),
             certain=bool(high[i] < offset if log_ratio[i] < offset else low[i] >= offset),
-            reasons=reasons(i),
-            next_feature=next_feature(i),
+            reasons=features.reasons(i),
+            next_feature=next(iter(others), None),
+            also_unusual=tuple(f for f in others if f.position != "within")[:MAX_ALSO_UNUSUAL],
             group=int(label[i]),
-            group_size=len(members[int(label[i])]),
-            shares_with=tuple(j for j in members[int(label[i])][: MAX_SHARED_ROWS + 1] if j != i)[:MAX_SHARED_ROWS],
+            group_size=len(alike),
+            shares_with=tuple(j for j in alike[: MAX_SHARED_ROWS + 1] if j != i)[:MAX_SHARED_ROWS],
         )
-        for rank, i in enumerate(rows, start=1)
-    ]
 
-
-def selected_features(X: FloatArray, W: FloatArray) -> NDArray[np.bool_]:
-    """Where W is not zero; negligible weights, which conic solvers return instead of zeros, count as zero.
-
-    >>> selected_features(np.ones((1, 3)), np.array([[0.5, 1e-9, 0.0]])).tolist()
-    [[True, False, False]]
-    """
-    size = np.abs(W)
-    effect = size * np.abs(X).max(axis=0)
-    return np.asarray((size > MIN_RELATIVE_WEIGHT * size.max(axis=1, keepdims=True)) & (effect > MIN_SCORE_EFFECT))
-
-
-def selection_distance(solution: Solution) -> FloatArray:
-    """1 - |v_ik| / ||v_i||_inf from the certificate's dual point; NaN in rows whose v_i is zero."""
-    proof = solution.certificate
-    v = np.abs(solution.problem.dual_vectors(proof.alpha, proof.U))
-    largest = v.max(axis=1, keepdims=True)
-    return np.asarray(1.0 - np.divide(v, largest, out=np.full_like(v, np.nan), where=largest > 0))
+    return [explained(rank, i) for rank, i in enumerate(rows, start=1)]
 
 
 def groups(solution: Solution, rtol: float = 1e-3) -> IntArray:
@@ -235,26 +226,3 @@ def groups(solution: Solution, rtol: float = 1e-3) -> IntArray:
     norm = np.linalg.norm(solution.W, axis=1)
     alike = np.linalg.norm(solution.W[i] - solution.W[j], axis=1) <= rtol * np.maximum(norm[i], norm[j])
     return component_labels(len(solution.W), edges[alike])
-
-
-def records(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """One flat record per selected feature, ready for a data frame or a CSV file."""
-    return [
-        {
-            "rank": e.rank,
-            "row": e.row,
-            "log_ratio": e.log_ratio,
-            "ratio": e.ratio,
-            "lower": e.interval[0],
-            "upper": e.interval[1],
-            "group": e.group,
-            "feature": r.feature,
-            "value": r.value,
-            "weight": r.weight,
-            "contribution": r.contribution,
-            "typical_low": r.typical[0],
-            "typical_high": r.typical[1],
-        }
-        for e in explanations
-        for r in e.reasons
-    ]

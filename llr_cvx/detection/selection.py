@@ -1,38 +1,33 @@
 """Choose lambda without known outliers: how well does the fitted ratio classify held-out rows?
 
 The density ratio is fitted as a classifier of "known inlier" against "unlabelled", so its likelihood on held-out
-rows needs no other labels,
-
-    loss = min over b of the mean over held-out rows of log(1 + exp(-y_i (log r(x_i) + b))),
-
-with log r from the rule for unseen rows. The constant b is free because only score differences decide which rows
-are outliers, and the model has no intercept with which to learn the sizes of the two samples; without b the loss
-would reward memorising those sizes. Too little coupling memorises each row's own label, which says nothing about a
-new row; too much leaves one linear model for all. The loss of W = 0 is the entropy of the class shares, the
-`baseline`; if no lambda is clearly below it, the samples cannot be told apart better than by chance.
+rows (`llr_cvx.detection.likelihood`), scored by the rule for unseen rows, needs no other labels. Too little coupling
+memorises each row's own label, which says nothing about a new row; too much leaves one linear model for all. The loss
+of W = 0 is the entropy of the class shares, the `baseline`; if no lambda is clearly below it, the samples cannot be
+told apart better than by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-from scipy.special import expit
 from sklearn.model_selection import StratifiedKFold
 
 from llr_cvx import validation as check
-from llr_cvx.arrays import FloatArray
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.new_rows import FittedRows
-from llr_cvx.solution import Solution
+from llr_cvx.detection.likelihood import held_out_loss, logistic_loss
+from llr_cvx.problem import Problem
 from llr_cvx.solvers.path import regularization_path
 
-#: Default grid of lambda1: from independent rows to rows in a few groups.
-LAMBDA1S = tuple(float(value) for value in np.geomspace(0.01, 3.0, 8))
+#: Default grids. lambda1: from nearly independent rows to rows in a few groups; lambda2: the paper's, and less.
+LAMBDA1S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+LAMBDA2S = (0.01, 0.1, 1.0)
 #: Relative gap to which the grid is solved; the variation between folds is far larger.
 GRID_TOL = 1e-4
 
@@ -134,15 +129,16 @@ class LLRDetectorCV(LLRDetector):
     Parameters
     ----------
     lambda1s, lambda2s : sequences of float
-        The grid; each fold and lambda2 follows a warm-started path over lambda1.
+        The grid, by default 0.01 to 10 and 0.01 to 1; each fold and lambda2 follows a warm-started path over lambda1.
     cv : int
         Number of folds, stratified by y.
     one_standard_error : bool
         Take the largest lambda1 within one standard error of the lowest loss, instead of the one with the lowest
         loss: simpler reasons, shared by more rows, at a loss that is not measurably worse.
-    random_state : int
-        Seed of the folds.
-    n_neighbors, sigma, threshold, contamination, fit_intercept, solver, tol, max_iter, verbose
+    random_state : int, RandomState or None
+        Seed of the folds, and of the inliers held out for p-values.
+    n_neighbors, sigma, threshold, fdr, false_alarm, contamination, scaler, graph_columns, fit_intercept, solver, \
+new_rows, tol, max_iter, verbose
         As in `LLRDetector`; `solver` is for the final fit, the grid is always solved by `solve_fast`.
 
     Attributes
@@ -151,32 +147,66 @@ class LLRDetectorCV(LLRDetector):
         The values chosen; the detector is refitted with them on all rows.
     curve_ : LambdaCurve
         The loss over the grid; `llr_cvx.report.plots.plot_lambda_curve` draws it.
+
+    Notes
+    -----
+    **What the loss can see.** It asks whether unlabelled rows as a whole can be told from inliers. A few outliers
+    among many unlabelled rows hardly change it; the curve is then flat, `curve_.informative` is False, and the lambdas
+    chosen mean little. This does not say that there are no outliers: take a named setting
+    (`llr_cvx.detection.settings`) and look at the p-values instead.
+
+    **p-values stay valid**: the choice is made once with the calibration rows among the unlabelled ones, without
+    knowing which they are, and once without them for the fit that new rows join.
+
+    Examples
+    --------
+    >>> from llr_cvx import make_synthetic
+    >>> X_inlier, X_test, _ = make_synthetic(d=3, n_inlier=40, n_test_inlier=10, n_outlier=10)
+    >>> X, y = np.vstack([X_inlier, X_test]), np.repeat([1, -1], [40, 20])
+    >>> detector = LLRDetectorCV(lambda1s=[0.01, 0.1, 1.0], lambda2s=[1.0], cv=3).fit(X, y)
+    >>> detector.lambda1_ in (0.01, 0.1, 1.0), detector.curve_.informative
+    (True, True)
     """
+
+    lambda1_: float
+    lambda2_: float
+    curve_: LambdaCurve
 
     def __init__(
         self,
         lambda1s: Sequence[float] = LAMBDA1S,
-        lambda2s: Sequence[float] = (1.0,),
+        lambda2s: Sequence[float] = LAMBDA2S,
         cv: int = 5,
         one_standard_error: bool = False,
-        random_state: int = 0,
+        random_state: Any = 0,
         n_neighbors: int = 5,
         sigma: Any = "median",
         threshold: float | None = None,
+        fdr: float | None = None,
+        false_alarm: float | None = None,
         contamination: float | None = None,
+        scaler: Any = None,
+        graph_columns: Sequence[int | str] | None = None,
         fit_intercept: bool = False,
         solver: Any = "fast",
+        new_rows: Any = "join",
         tol: float = 1e-8,
         max_iter: int = 300,
-        verbose: bool = False,
+        verbose: bool | Callable[[Any], object] = False,
     ) -> None:
         super().__init__(
             n_neighbors=n_neighbors,
             sigma=sigma,
             threshold=threshold,
+            fdr=fdr,
+            false_alarm=false_alarm,
+            random_state=random_state,
             contamination=contamination,
+            scaler=scaler,
+            graph_columns=graph_columns,
             fit_intercept=fit_intercept,
             solver=solver,
+            new_rows=new_rows,
             tol=tol,
             max_iter=max_iter,
             verbose=verbose,
@@ -186,22 +216,19 @@ class LLRDetectorCV(LLRDetector):
         self.lambda2s = lambda2s
         self.cv = cv
         self.one_standard_error = one_standard_error
-        self.random_state = random_state
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, progress: Callable[[str], None] | None = None
-    ) -> LLRDetectorCV:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, progress: Callable[[str], None] | None = None) -> Self:
         """Choose the lambdas, then fit all rows; `progress`, if given, is called with status messages."""
-        X, y = self._pooled(X, y)
-        single = LLRDetector(
-            n_neighbors=self.n_neighbors, sigma=self.sigma, fit_intercept=self.fit_intercept, tol=self.tol
-        )
-        self.curve_ = lambda_curve(
-            single, X, y, self.lambda1s, self.lambda2s, self.cv, self.random_state, progress=progress
-        )
-        chosen = self.curve_.one_standard_error if self.one_standard_error else self.curve_.best
-        self.lambda1_, self.lambda2_ = chosen
-        self._fit_problem(self._problem(X, y, *chosen))
+        curves: list[LambdaCurve] = []
+
+        def choose(X: FloatArray, y: FloatArray) -> tuple[float, float]:
+            curve = lambda_curve(self, X, y, self.lambda1s, self.lambda2s, self.cv, self.random_state, progress)
+            curves.append(curve)
+            return curve.one_standard_error if self.one_standard_error else curve.best
+
+        self._fit(*self._pooled(X, y), choose=choose)
+        self.curve_ = curves[0]
+        self.lambda1_, self.lambda2_ = self.solution_.problem.lambda1, self.solution_.problem.lambda2
         return self
 
 
@@ -212,10 +239,13 @@ def lambda_curve(
     lambda1s: Sequence[float],
     lambda2s: Sequence[float],
     cv: int = 5,
-    random_state: int = 0,
+    random_state: Any = 0,
     progress: Callable[[str], None] | None = None,
 ) -> LambdaCurve:
-    """Held-out loss over the grid, each fold on its own warm-started path; y holds +1 and -1."""
+    """Held-out loss over the grid, each fold on its own warm-started path; y holds +1 and -1.
+
+    The paths run one after another, or wherever `joblib.parallel_config` sends them.
+    """
     grid1, grid2 = _grid(lambda1s, "lambda1s"), _grid(lambda2s, "lambda2s")
     folds = check.whole_number(cv, "cv", minimum=2)
     smaller = int(min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)))
@@ -223,36 +253,30 @@ def lambda_curve(
         raise ValueError(
             f"cv = {folds} needs at least {folds} rows of each class, but the smaller group has {smaller}: lower cv"
         )
-    splits = StratifiedKFold(folds, shuffle=True, random_state=random_state).split(X, y)
-    loss = np.empty((len(grid1), len(grid2), folds))
-    for f, (train, held_out) in enumerate(splits):
-        problem = detector._problem(X[train], y[train], float(grid1[0]), float(grid2[0]))
-        for j, lambda2 in enumerate(grid2):
-            if progress:
-                progress(f"fold {f + 1} of {folds}, lambda2 = {lambda2:g}")
-            path = regularization_path(problem, grid1, float(lambda2), tol=max(GRID_TOL, detector.tol))
-            loss[:, j, f] = [held_out_loss(solution, X[held_out], y[held_out]) for solution in path]
-    return LambdaCurve(grid1, grid2, loss, baseline=_loss(np.zeros(len(y)), y))
+    columns = detector._graph_columns(X.shape[1])
+
+    def paths() -> Iterator[Any]:
+        splits = StratifiedKFold(folds, shuffle=True, random_state=random_state).split(X, y)
+        for f, (train, held_out) in enumerate(splits):
+            problem = detector._problem(X[train], y[train], float(grid1[0]), float(grid2[0]))
+            rows = detector._with_constant(X[held_out]), y[held_out], columns
+            for lambda2 in grid2.tolist():
+                if progress:
+                    progress(f"fold {f + 1} of {folds}, lambda2 = {lambda2:g}")
+                yield delayed(_path_losses)(problem, grid1, lambda2, max(GRID_TOL, detector.tol), *rows)
+
+    # A list, unless the paths run one by one: Dask's backend would build the problems in its event loop.
+    tasks = paths() if effective_n_jobs() == 1 else list(paths())
+    loss = np.reshape(Parallel(pre_dispatch="all")(tasks), (folds, len(grid2), len(grid1))).T
+    return LambdaCurve(grid1, grid2, loss, baseline=logistic_loss(np.zeros(len(y)), y))
 
 
-def held_out_loss(solution: Solution, X: FloatArray, y: FloatArray) -> float:
-    """The loss defined above, on rows that were not fitted."""
-    d = X.shape[1]
-    W = FittedRows.of(solution, d).weights(X)
-    return _loss(np.einsum("ij,ij->i", W[:, :d], X) + W[:, d:].sum(axis=1), y)
-
-
-def _loss(z: FloatArray, y: FloatArray) -> float:
-    """min_b mean log(1 + exp(-y (z + b))): at the optimal b, the mean probability of +1 equals its share.
-
-    >>> round(_loss(np.zeros(4), np.array([1.0, 1.0, 1.0, -1.0])), 6)  # the entropy of (3/4, 1/4)
-    0.562335
-    """
-    share = float(np.mean(y > 0))
-    middle = float(np.log(share / (1.0 - share)))
-    low, high = middle - z.max() - 1e-9, middle - z.min() + 1e-9
-    b = brentq(lambda b: float(np.mean(expit(z + b))) - share, low, high, xtol=1e-12)
-    return float(np.logaddexp(0.0, -y * (z + b)).mean())
+def _path_losses(
+    problem: Problem, lambda1s: FloatArray, lambda2: float, tol: float, X: FloatArray, y: FloatArray, columns: IntArray
+) -> list[float]:
+    """The held-out losses along one path: the unit of work that joblib distributes."""
+    path = regularization_path(problem, lambda1s, lambda2, tol=tol)
+    return [held_out_loss(solution, X, y, columns) for solution in path]
 
 
 def _grid(values: Sequence[float], name: str) -> FloatArray:

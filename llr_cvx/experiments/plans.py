@@ -8,30 +8,41 @@ from itertools import product
 from typing import Any
 
 from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
-from llr_cvx.experiments.methods import RUNNABLE
-from llr_cvx.experiments.protocol import L1_RULES, ROLES, SCALINGS, WIDTHS, Protocol
+from llr_cvx.experiments.methods import METHODS
+from llr_cvx.experiments.protocol import L1_RULES, OUTLIERS, ROLES, SCALINGS, Protocol
 from llr_cvx.experiments.trials import Run, Task, synthetic_source
 
 #: The dimensions of Fig. 1(a).
 DIMENSIONS = tuple(range(10, 101, 10))
 
-#: The choices that the paper leaves open, and the values that the protocol study tries. Vehicle's "class 1" is its
-#: first class alphabetically or in the data's own description; 20 neighbours is scikit-learn's default for LOF.
+#: What the paper leaves open and the baselines depend on, and the values that the protocol study tries. Vehicle's
+#: "class 1" is its first class alphabetically or in the data's own description; 20 neighbours is scikit-learn's
+#: default for LOF.
 FACTORS: dict[str, tuple[Any, ...]] = {
     "scaling": tuple(SCALINGS),
+    "n_outliers": tuple(OUTLIERS),
     "inliers": tuple(ROLES),
     "vehicle_outlier": ("bus", "opel"),
-    "n_neighbors": (5, 10),
-    "sigma": tuple(WIDTHS),
-    "intercept": (False, True),
     "l1_lambda": tuple(L1_RULES),
     "lof_neighbors": (5, 20),
+}
+
+#: Those of them that decide how samples are drawn and scaled.
+DRAW_FACTORS = ("scaling", "n_outliers", "inliers", "vehicle_outlier")
+
+#: What the scores of each baseline depend on, once the draw is given.
+BASELINES: dict[str, tuple[str, ...]] = {
+    "osvm": (),
+    "lof": ("lof_neighbors",),
+    "l1lr": ("l1_lambda",),
+    "kliep": (),
+    "ulsif": (),
 }
 
 
 def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
     """All methods on all sets, trial by trial, so that an early stop leaves all sets equally complete."""
-    runs = tuple(Run(key, key, protocol) for key in RUNNABLE)
+    runs = tuple(Run(key, key, protocol) for key in METHODS)
     return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
 
 
@@ -49,7 +60,7 @@ def synthetic_protocol(protocol: Protocol) -> Protocol:
 def figure1(trials: int, seed: int, protocol: Protocol, dimensions: Sequence[int] = DIMENSIONS) -> list[Task]:
     """All methods on the synthetic data of Sec. 4.1, d = 10, 20, ..., 100."""
     protocol = synthetic_protocol(protocol)
-    runs = tuple(Run(key, key, protocol) for key in RUNNABLE)
+    runs = tuple(Run(key, key, protocol) for key in METHODS)
     return [
         Task("figure1", f"d={d}", synthetic_source(d), trial, seed, protocol, runs)
         for trial in range(trials)
@@ -68,19 +79,18 @@ def _variants(base: Protocol, *factors: str) -> list[Protocol]:
     return [replace(base, **dict(zip(factors, combination, strict=True))) for combination in values]
 
 
-def study_base(protocol: Protocol) -> Protocol:
-    """The first protocol of the grid, so that stored trials do not depend on which protocol is the default."""
-    return protocol_grid(protocol)[0]
-
-
-def protocol_study(trials: int, seed: int, base: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
-    """Each distinct cell of the grid once: a draw does not depend on K, nor OSVM on the graph's width."""
+def protocol_study(
+    trials: int, seed: int, protocols: Sequence[Protocol], sets: Sequence[str] = BENCHMARKS
+) -> list[Task]:
+    """The baselines, each distinct cell of the protocols once: OSVM, for one, depends on the draw alone."""
+    base = protocols[0]
     runs = tuple(
         Run(study_label(method, protocol), method, protocol)
-        for method, factors in _DEPENDS.items()
+        for method, factors in BASELINES.items()
         for protocol in _variants(base, *factors)
     )
-    draws = _variants(base, "scaling", "inliers", "vehicle_outlier")
+    plain = {name: getattr(base, name) for name in FACTORS if name not in DRAW_FACTORS}
+    draws = dict.fromkeys(replace(protocol, **plain) for protocol in protocols)
     tasks: dict[tuple[str, int], Task] = {}
     for trial, protocol, name in product(range(trials), draws, sets):
         task = Task("protocol", study_cell(name, protocol), name, trial, seed, protocol, runs)
@@ -89,26 +99,15 @@ def protocol_study(trials: int, seed: int, base: Protocol, sets: Sequence[str] =
 
 
 def study_cell(name: str, protocol: Protocol) -> str:
-    """What a draw depends on: the set, its outlier class and the scaling."""
+    """What a draw depends on: the set, its outlier class, their number and the scaling."""
     outlier = load_benchmark(name).outlier_class(protocol.inliers, protocol.vehicle_outlier)
-    return f"{name}/{outlier}/{protocol.scaling}"
-
-
-#: What the scores of each printed method depend on, once the draw is given.
-_DEPENDS: dict[str, tuple[str, ...]] = {
-    "osvm": (),
-    "lof": ("lof_neighbors",),
-    "l1lr": ("intercept", "l1_lambda"),
-    "kliep": (),
-    "ulsif": (),
-    "llr": ("n_neighbors", "sigma", "intercept"),
-}
+    return f"{name}/{outlier}/{protocol.n_outliers}/{protocol.scaling}"
 
 
 def study_label(method: str, protocol: Protocol) -> str:
-    """A method and the choices that its scores depend on.
+    """A baseline and the choices that its scores depend on.
 
     >>> study_label("lof", Protocol(lof_neighbors=5))
     'lof/lof_neighbors=5'
     """
-    return "/".join([method, *(f"{name}={getattr(protocol, name)}" for name in _DEPENDS[method])])
+    return "/".join([method, *(f"{name}={getattr(protocol, name)}" for name in BASELINES[method])])

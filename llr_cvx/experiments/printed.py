@@ -18,6 +18,9 @@ class Printed(NamedTuple):
     bold: bool = False
 
 
+#: Trials behind each printed mean and standard deviation.
+PRINTED_TRIALS = 100
+
 #: Columns of both printed tables, by the key of the method here.
 PRINTED_METHODS = ("osvm", "lof", "l1lr", "kliep", "ulsif", "llr")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,12 +10,20 @@ from scipy.spatial.distance import pdist
 
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray
+from llr_cvx.store import fingerprint
 
 SCALINGS = {
     "none": "features as they come",
     "minmax": "each feature to [0, 1] over the pooled samples of the trial",
     "symmetric": "each feature to [-1, 1] over the pooled samples of the trial",
     "standard": "each feature to mean 0 and variance 1 over the pooled samples of the trial",
+    "whole-standard": "each feature to mean 0 and variance 1 over the whole set, before anything is drawn",
+    "whole-symmetric": "each feature to [-1, 1] over the whole set, before anything is drawn",
+}
+OUTLIERS = {
+    "ten": "10 outliers in each test set, as the paper says",
+    "class": "10 % of the outlier class in each test set",
+    "test": "10 % of the number of test inliers as outliers in each test set",
 }
 ROLES = {
     "negative": "two-class sets: the inliers are the class that benchmark collections label -1",
@@ -34,39 +40,40 @@ L1_RULES = {
 }
 
 #: The choices given by keywords, and the meaning of each.
-WORDS = {"scaling": SCALINGS, "inliers": ROLES, "sigma": WIDTHS, "l1_lambda": L1_RULES}
+WORDS = {"scaling": SCALINGS, "n_outliers": OUTLIERS, "inliers": ROLES, "sigma": WIDTHS, "l1_lambda": L1_RULES}
 
 
 @dataclass(frozen=True)
 class Protocol:
     """Every choice that turns a data set into a number.
 
-    The defaults come closest to the paper's printed table over all its sets and methods: they are the first row of
-    ``results/protocol.csv``, written by ``llr-cvx reproduce protocol``.
+    What the baselines depend on, down to `lof_neighbors`, has the defaults that come closest to their printed means
+    and standard deviations: the first row of ``results/protocol.csv``, written by ``llr-cvx reproduce protocol``.
+    What concerns LLR alone has the defaults of the package; LLR's printed column chose none of them.
 
     Parameters
     ----------
-    scaling : {"none", "minmax", "symmetric", "standard"}
+    scaling : {"none", "minmax", "symmetric", "standard", "whole-standard", "whole-symmetric"}
+    n_outliers : {"ten", "class", "test"}
+        How many outliers are in each test set.
     inliers : {"negative", "positive", "majority"}
         Which class of a two-class set is used as inliers.
     vehicle_outlier : str
         The class of Vehicle that is "class 1", the outliers; Glass has numbered classes.
+    l1_lambda : {"cv", "fixed"}
+        How lambda of l1-LR is chosen.
+    lof_neighbors : int
+        K of LOF.
     n_neighbors : int
         K of the similarity graph.
     sigma : {"median", "pairwise"}
         Width of the similarity graph.
     intercept : bool
-        For LLR a constant feature, penalised like any other; for l1-LR an unpenalised constant.
-    lof_neighbors : int
-        K of LOF.
-    l1_lambda : {"cv", "fixed"}
-        How lambda of l1-LR is chosen.
+        For LLR: a constant feature, penalised like any other.
     lambda1, lambda2 : float
         The paper's 0.1 and 1.
     tol : float
         Relative gap that LLR must prove.
-    n_outliers : int
-        Outliers in each test set.
 
     Examples
     --------
@@ -74,18 +81,18 @@ class Protocol:
     True
     """
 
-    scaling: str = "minmax"
+    scaling: str = "standard"
+    n_outliers: str = "class"
     inliers: str = "negative"
     vehicle_outlier: str = "opel"
+    l1_lambda: str = "fixed"
+    lof_neighbors: int = 5
     n_neighbors: int = 5
     sigma: str = "median"
-    intercept: bool = True
-    lof_neighbors: int = 5
-    l1_lambda: str = "fixed"
+    intercept: bool = False
     lambda1: float = 0.1
     lambda2: float = 1.0
-    tol: float = 1e-4
-    n_outliers: int = 10
+    tol: float = 1e-6
 
     def __post_init__(self) -> None:
         for name, known in WORDS.items():
@@ -94,7 +101,6 @@ class Protocol:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
         check.whole_number(self.n_neighbors, "n_neighbors")
         check.whole_number(self.lof_neighbors, "lof_neighbors")
-        check.whole_number(self.n_outliers, "n_outliers")
         check.real_number(self.tol, "tol", strict=True)
 
     def as_dict(self) -> dict[str, Any]:
@@ -115,17 +121,31 @@ class Protocol:
         """A short hash of all choices."""
         return fingerprint(self.as_dict())
 
-    def scale(self, X_inlier: FloatArray, X_test: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both samples, scaled by their pooled rows; constant features become 0."""
-        if self.scaling == "none":
+    def outliers(self, class_size: int, test_inliers: int) -> int:
+        """Outliers in a test set, given the size of their class and the number of test inliers.
+
+        >>> Protocol(n_outliers="class").outliers(class_size=268, test_inliers=250)
+        27
+        """
+        wanted = {"ten": 10, "class": round(0.1 * class_size), "test": round(0.1 * test_inliers)}[self.n_outliers]
+        return min(max(wanted, 1), class_size)
+
+    def scale(
+        self, X_inlier: FloatArray, X_test: FloatArray, whole: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Both samples, scaled by their pooled rows or by the `whole` set; constant features become 0."""
+        place, _, rule = self.scaling.rpartition("-")
+        if rule == "none":
             return X_inlier, X_test
-        pooled = np.vstack([X_inlier, X_test])
-        if self.scaling == "standard":
-            centre, spread = pooled.mean(axis=0), pooled.std(axis=0)
+        if place == "whole" and whole is None:
+            raise ValueError(f"scaling {self.scaling!r} needs the whole set that the samples were drawn from")
+        reference = whole if place == "whole" and whole is not None else np.vstack([X_inlier, X_test])
+        if rule == "standard":
+            centre, spread = reference.mean(axis=0), reference.std(axis=0)
         else:
-            low, high = pooled.min(axis=0), pooled.max(axis=0)
-            centre, spread = (low, high - low) if self.scaling == "minmax" else ((low + high) / 2, (high - low) / 2)
-        spread = np.where(np.ptp(pooled, axis=0) > 0, spread, np.inf)
+            low, high = reference.min(axis=0), reference.max(axis=0)
+            centre, spread = (low, high - low) if rule == "minmax" else ((low + high) / 2, (high - low) / 2)
+        spread = np.where(np.ptp(reference, axis=0) > 0, spread, np.inf)
         return (X_inlier - centre) / spread, (X_test - centre) / spread
 
     def graph_width(self, X: FloatArray) -> float | Literal["median"]:
@@ -142,9 +162,3 @@ def median_distance(X: FloatArray) -> float:
     distance = pdist(X)
     positive = distance[distance > 0]
     return float(np.median(positive)) if positive.size else 1.0
-
-
-def fingerprint(value: Any) -> str:
-    """Twelve hex digits of the SHA-256 of the canonical JSON of `value`."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

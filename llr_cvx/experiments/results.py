@@ -16,12 +16,18 @@ from llr_cvx.experiments.protocol import Protocol
 
 Row = Mapping[str, Any]
 
-_FILES = ("table2", "table2_trials", "figure1", "figure1_trials", "exact", "protocol")
+_FILES = (
+    "table2", "table2_trials", "figure1", "figure1_trials", "exact", "protocol", "ceilings", "forensics_trials",
+    "forensics_fresh", "variants_trials",
+)  # fmt: skip
+
+#: The reports that name the time they took.
+TIMED = ("table2", "figure1", "variants", "exact", "protocol", "forensics")
 
 
 @dataclass(frozen=True)
 class Results:
-    """The stored files as rows, the protocol of Table 2, and the wall-clock seconds of the two full runs."""
+    """The stored files as rows, the protocol of Table 2, and the seconds that each run took, processor and clock."""
 
     table2: Sequence[Row]
     table2_trials: Sequence[Row]
@@ -29,8 +35,12 @@ class Results:
     figure1_trials: Sequence[Row]
     exact: Sequence[Row]
     protocol: Sequence[Row]
+    ceilings: Sequence[Row]
+    forensics_trials: Sequence[Row]
+    forensics_fresh: Sequence[Row]
+    variants_trials: Sequence[Row]
     made_with: Protocol
-    clock: Mapping[str, float]
+    seconds: Mapping[str, tuple[float, float]]
 
 
 def read(folder: str | Path) -> Results:
@@ -40,15 +50,29 @@ def read(folder: str | Path) -> Results:
     for name in _FILES:
         path = folder / f"{name}.csv"
         if not path.exists():
-            raise FileNotFoundError(
-                f"{path} does not exist: run `llr-cvx reproduce {name.removesuffix('_trials')} --out {folder}`"
-            )
+            target = "forensics" if name == "ceilings" else name.partition("_")[0]
+            raise FileNotFoundError(f"{path} does not exist: run `llr-cvx reproduce {target} --out {folder}`")
         rows[name] = tables.read_csv(path)
+    _require_all_choices(folder / "protocol.csv", rows["protocol"])
     made_with = Protocol(
-        **{name: tables.value(_find(folder / "table2.md", rf"\| `{name}` \| (\w+)")) for name in FACTORS}
+        **{name: tables.value(_find(folder / "table2.md", rf"\| `{name}` \| ([\w-]+)")) for name in FACTORS}
     )
-    clock = {name: float(_find(folder / f"{name}.md", r"([\d.]+) s by the clock")) for name in ("table2", "figure1")}
-    return Results(**rows, made_with=made_with, clock=clock)
+    seconds = {
+        name: (
+            float(_find(folder / f"{name}.md", r"([\d.]+) s of processor time")),
+            float(_find(folder / f"{name}.md", r"([\d.]+) s by the clock")),
+        )
+        for name in TIMED
+    }
+    return Results(**rows, made_with=made_with, seconds=seconds)
+
+
+def _require_all_choices(path: Path, study: Sequence[Row]) -> None:
+    """The study holds every value of every choice, or it is not whole: nothing could be said about the missing ones."""
+    for name, values in FACTORS.items():
+        missing = [value for value in values if value not in {row.get(name) for row in study}]
+        if missing:
+            raise ValueError(f"{path} has no row with {name} {missing[0]}: run `llr-cvx reproduce protocol` again")
 
 
 def _find(report: Path, pattern: str) -> str:
@@ -64,9 +88,9 @@ def protocol_of(row: Row) -> Protocol:
 
 
 def tied(study: Sequence[Row]) -> list[Row]:
-    """The rows that are at most two standard errors further from the paper than the first."""
-    nearest = study[0]["distance"]
-    return [row for row in study if row["distance"] - nearest <= 2.0 * row["excess_standard_error"]]
+    """The rows of the last stage that are at most two standard errors further from the paper than the closest."""
+    last = [row for row in study if row["trials"] == study[0]["trials"]]
+    return [row for row in last if row["excess"] <= 2.0 * row["excess_standard_error"]]
 
 
 def differences(table2: Sequence[Row]) -> dict[tuple[str, str], float]:

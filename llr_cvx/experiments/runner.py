@@ -1,19 +1,23 @@
-"""Run trials on all cores or a Dask cluster, storing each as soon as it finishes."""
+"""Run trials, or other tasks, on all cores or a Dask cluster, storing each as soon as it finishes."""
 
 from __future__ import annotations
 
-import sys
+import os
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from multiprocessing import current_process
+from typing import IO, Any, Protocol
 
 from joblib import Parallel, delayed, parallel_config
 
-from llr_cvx.experiments.store import Record, TrialStore
-from llr_cvx.experiments.trials import Task, run_trial
+from llr_cvx.experiments.trials import run_trial
 from llr_cvx.extras import pip_install
+from llr_cvx.processes import end_with_parent
+from llr_cvx.progress import Progress
+from llr_cvx.store import Record, Store
 
 
 @dataclass(frozen=True)
@@ -42,26 +46,61 @@ class Workers:
             raise ValueError(f"jobs must be a number of processes or -1 for all cores, got {self.jobs}")
 
 
+class Keyed(Protocol):
+    """A task: what it belongs to, and the (cell, trial) under which its record is stored."""
+
+    @property
+    def experiment(self) -> str: ...  # noqa: D102
+    @property
+    def key(self) -> tuple[str, int]: ...  # noqa: D102
+
+
 def run_all(
-    tasks: Sequence[Task], store: TrialStore, workers: Workers | None = None, stream: IO[str] | None = None
-) -> dict[tuple[str, int], Record]:
+    tasks: Sequence[Keyed],
+    store: Store,
+    workers: Workers | None = None,
+    stream: IO[str] | None = None,
+    run: Callable[[Any], Record] | None = None,
+) -> dict[tuple[Any, ...], Record]:
     """Run the tasks that are not yet stored; return the records of all tasks, in task order.
 
-    A run that is killed at any moment and restarted repeats no finished trial.
+    A run that is killed at any moment and restarted repeats no finished trial. `run` turns a task into its record;
+    without it, `run_trial` does.
     """
     records = store.read()
     todo = [task for task in tasks if task.key not in records]
     progress = Progress(tasks[0].experiment if tasks else "", len(tasks), len(tasks) - len(todo), stream)
     start, session = time.monotonic(), 1 + max(store.sessions(), default=0)
     if todo:
-        with store.writing() as writer, _parallel(workers or Workers()) as parallel:
-            for record in parallel(delayed(run_trial)(task) for task in todo):
+        with store.writing() as writer, _finished(todo, run or run_trial, workers or Workers()) as finished:
+            for record in finished:
                 record |= {"session": session, "elapsed": round(time.monotonic() - start, 2)}
                 writer.append(record)
                 records[record["cell"], record["trial"]] = record
                 progress.advance()
     progress.close()
     return {task.key: records[task.key] for task in tasks}
+
+
+def _in_worker(run: Callable[[Any], Record], task: Keyed, parent: int) -> Record:
+    """The record of a task; a process that was started for it ends with the one that started it."""
+    if current_process().name.startswith("Loky"):
+        end_with_parent(parent)
+    return run(task)
+
+
+@contextmanager
+def _finished(tasks: Sequence[Keyed], run: Callable[[Any], Record], workers: Workers) -> Iterator[Iterator[Record]]:
+    """The records of tasks as they finish; an interruption ends the workers and waits for none of them."""
+    with _parallel(workers) as parallel:
+        records = parallel(delayed(_in_worker)(run, task, os.getpid()) for task in tasks)
+        try:
+            yield records
+        except BaseException:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib's, about the trials that are cancelled
+                records.close()
+            raise
 
 
 @contextmanager
@@ -78,37 +117,3 @@ def _parallel(workers: Workers) -> Iterator[Parallel]:
         raise ImportError(f"backend 'dask' requires the package distributed: {pip_install('distributed')}") from None
     with Client(workers.scheduler, set_as_default=False) as client, parallel_config("dask", client=client):
         yield Parallel(n_jobs=-1, **options)
-
-
-class Progress:
-    """Report finished trials on stderr: one updating line on a terminal, otherwise one line per tenth."""
-
-    def __init__(self, label: str, total: int, done: int, stream: IO[str] | None = None) -> None:
-        self.label, self.total, self.done = label, total, done
-        self.stream = sys.stderr if stream is None else stream
-        self.fresh = 0
-        self.start = time.monotonic()
-        self.terminal = self.stream.isatty()
-        if total:
-            self._show(end="" if self.terminal else "\n")
-
-    def advance(self) -> None:
-        """Count one more stored trial."""
-        self.done, self.fresh = self.done + 1, self.fresh + 1
-        if self.terminal:
-            self._show(end="")
-        elif self.done * 10 // self.total > (self.done - 1) * 10 // self.total:
-            self._show(end="\n")
-
-    def close(self) -> None:
-        """End the line."""
-        if self.terminal and self.total:
-            print(file=self.stream)
-
-    def _show(self, end: str) -> None:
-        elapsed = time.monotonic() - self.start
-        left = f", about {elapsed / self.fresh * (self.total - self.done):.0f} s left" if self.fresh else ""
-        filled = 30 * self.done // self.total
-        bar = f"[{'#' * filled}{'.' * (30 - filled)}]"
-        text = f"{self.label} {bar} {self.done}/{self.total} trials, {elapsed:.0f} s{left}"
-        print(f"\r{text:<100}" if self.terminal else text, end=end, file=self.stream, flush=True)

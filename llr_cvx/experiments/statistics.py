@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from llr_cvx.arrays import FloatArray
-from llr_cvx.experiments.store import Record
+from llr_cvx.store import Record
 
 #: Level of the t-test that decides what is bold.
 SIGNIFICANCE_LEVEL = 0.05
@@ -32,11 +32,39 @@ class Failure(NamedTuple):
     reason: str
 
 
-def table(records: Iterable[Record], cell: str) -> dict[str, FloatArray]:
-    """AUC of each label over the trials of a cell, in trial order; nan where a method failed."""
+def table(records: Iterable[Record], cell: str, measure: str = "auc") -> dict[str, FloatArray]:
+    """AUC, or another measure, of each label over the trials of a cell, in trial order; nan where there is none."""
     rows = sorted((r for r in records if r["cell"] == cell), key=lambda r: int(r["trial"]))
     labels = list(rows[0]["results"]) if rows else []
-    return {x: np.array([row["results"][x].get("auc", np.nan) for row in rows], dtype=float) for x in labels}
+    return {x: np.array([row["results"][x].get(measure, np.nan) for row in rows], dtype=float) for x in labels}
+
+
+def wide(records: Iterable[Record], measures: Sequence[str] = ("auc",)) -> list[dict[str, Any]]:
+    """One row per cell, label and measure, with a column per trial, as in the trial files of the studies."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for record in sorted(records, key=lambda record: int(record["trial"])):
+        for label, result in record["results"].items():
+            for measure in measures:
+                key = (record["cell"], label, measure)
+                row = rows.setdefault(key, dict(zip(("cell", "label", "measure"), key, strict=True)))
+                row[f"trial {record['trial']}"] = round(result[measure], 6) if measure in result else ""
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    return [{name: row.get(name, "") for name in names} for row in rows.values()]
+
+
+def by_trial(rows: Iterable[Mapping[str, Any]], measure: str = "auc") -> dict[tuple[str, str], FloatArray]:
+    """The rows of `wide` as arrays over the trials, by cell and label; nan where a trial gave nothing.
+
+    >>> by_trial([{"cell": "Heart", "label": "llr", "measure": "auc", "trial 0": 0.5, "trial 1": ""}])
+    {('Heart', 'llr'): array([0.5, nan])}
+    """
+    return {
+        (row["cell"], row["label"]): np.array(
+            [np.nan if cell == "" else float(cell) for name, cell in row.items() if name.startswith("trial ")]
+        )
+        for row in rows
+        if row["measure"] == measure
+    }
 
 
 def summarize(aucs: FloatArray) -> Summary:
@@ -62,10 +90,11 @@ def comparable(aucs: Mapping[str, FloatArray], level: float = SIGNIFICANCE_LEVEL
     if not known:
         return set()
     best = max(known, key=lambda label: known[label])
-    return {best} | {x for x in known if x != best and not _differs(aucs[best], aucs[x], level)}
+    return {best} | {x for x in known if x != best and not differs(aucs[best], aucs[x], level)}
 
 
-def _differs(a: FloatArray, b: FloatArray, level: float) -> bool:
+def differs(a: FloatArray, b: FloatArray, level: float = SIGNIFICANCE_LEVEL) -> bool:
+    """Whether a paired t-test at `level` tells two columns of trials apart."""
     difference = (a - b)[np.isfinite(a - b)]
     if difference.size < 2:
         return False

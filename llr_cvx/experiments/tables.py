@@ -11,12 +11,10 @@ import numpy as np
 
 from llr_cvx import archive
 from llr_cvx.experiments.methods import METHODS, Method
-from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
-from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
-from llr_cvx.experiments.store import Record
-from llr_cvx.experiments.study import Fit, marginals, tied
+from llr_cvx.store import Record
+from llr_cvx.text import csv_cell
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -38,13 +36,20 @@ def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
     with archive.replacing(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
 
 
 def read_csv(path: str | Path) -> list[dict[str, Any]]:
-    """Read rows written by `write_csv`, with booleans and numbers converted and empty cells as ""."""
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        return [{name: value(cell) for name, cell in row.items()} for row in csv.DictReader(stream)]
+    """Read rows written by `write_csv`, with booleans and numbers converted and empty cells as "".
+
+    Raises OSError if the file cannot be read, ValueError if it is no such table.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as stream:
+            header, *rows = csv.reader(stream, strict=True)
+            return [{name: value(cell) for name, cell in zip(header, row, strict=True)} for row in rows]
+    except (csv.Error, ValueError) as error:
+        raise ValueError(f"{path} is not a table of results: {error}") from None
 
 
 def value(cell: str) -> Any:
@@ -95,14 +100,13 @@ def table1_rows() -> list[dict[str, str]]:
 def table1() -> str:
     """Table 1 as Markdown."""
     rows = table1_rows()
-    notes = [f"- {m.label} is listed but not run: {m.why_not}." for m in METHODS.values() if m.fit is None]
     return "\n\n".join(
         [
             "# Table 1: comparison of outlier detection algorithms",
             "Generated from the properties that the registry declares. Where the paper prints the method and says "
             "otherwise, its word follows in brackets.",
             markdown(list(rows[0]), [list(row.values()) for row in rows]),
-            "\n".join(notes),
+            "LoKDR was made for labelled outliers: `llr_cvx/experiments/methods/lokdr.py` says what differs here.",
         ]
     )
 
@@ -183,10 +187,24 @@ def _closeness(rows: Sequence[Mapping[str, Any]]) -> str:
     for key in PRINTED_METHODS:
         z = [row["difference_in_paper_sd"] for row in rows if row["method"] == key and row["set"] != "Average"]
         within = sum(abs(value) <= 1 for value in z)
-        rms = float(np.sqrt(np.mean(np.square(z))))
-        lines.append([METHODS[key].label, f"{rms:.2f}", f"{np.mean(z):+.2f}", f"{within} of {len(z)}"])
-    head = ["Method", "root mean square of Δ/sd", "mean of Δ/sd", "sets within one sd of the paper"]
+        means, sds = closeness(rows, key)
+        lines.append([METHODS[key].label, f"{means:.2f}", f"{np.mean(z):+.2f}", f"{sds:.2f}", f"{within} of {len(z)}"])
+    head = [
+        "Method",
+        "root mean square of Δ/sd",
+        "mean of Δ/sd",
+        "of log(sd / printed sd)",
+        "within one sd of the paper",
+    ]
     return markdown(head, lines)
+
+
+def closeness(rows: Sequence[Mapping[str, Any]], key: str, without: Sequence[str] = ()) -> tuple[float, float]:
+    """Root mean squares, over the sets, of Δ/sd and of log(sd / printed sd) of a printed method."""
+    own = [row for row in rows if row["method"] == key and row["set"] not in ("Average", *without)]
+    z = [row["difference_in_paper_sd"] for row in own]
+    log = [np.log(row["sd"] / row["paper_sd"]) if row["sd"] > 0 else np.inf for row in own]
+    return float(np.sqrt(np.mean(np.square(z)))), float(np.sqrt(np.mean(np.square(log))))
 
 
 def _cell(row: Mapping[str, Any]) -> str:
@@ -203,15 +221,18 @@ def failure_list(failures: Sequence[Failure]) -> str:
     """Failed trials, one line each."""
     if not failures:
         return "Failed trials: none."
-    lines = [f"- {f.cell}, trial {f.trial}, {METHODS[f.label].label if f.label in METHODS else f.label}: {f.reason}"
-             for f in failures]  # fmt: skip
+    lines = [f"- {f.cell}, trial {f.trial}, {_name(f.label)}: {f.reason}" for f in failures]
     return "\n".join([f"Failed trials: {len(failures)}.", "", *lines])
+
+
+def _name(label: str) -> str:
+    return METHODS[label].label if label in METHODS else label
 
 
 def timing(seconds: Mapping[str, float], wall: float, trials: int) -> str:
     """Processor time and share of each method."""
     total = sum(seconds.values()) or 1.0
-    rows = [[METHODS[k].label, f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()]
+    rows = [[_name(k), f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()]
     head = f"{trials} trials, {total:.0f} s of processor time, {wall:.0f} s by the clock."
     return head + "\n\n" + markdown(["Method", "seconds", "per trial", "share"], rows)
 
@@ -220,60 +241,3 @@ def protocol_list(protocol: Mapping[str, Any], environment: Mapping[str, Any]) -
     """Every choice and every version."""
     rows = [[f"`{name}`", value] for name, value in {**protocol, **environment}.items()]
     return markdown(["choice", "value"], rows)
-
-
-# ---- the protocol study -----------------------------------------------------------------------------
-
-
-def study_rows(fits: Sequence[Fit]) -> list[dict[str, Any]]:
-    """One row per protocol, closest first."""
-    return [
-        {
-            **{factor: getattr(fit.protocol, factor) for factor in FACTORS},
-            "distance": fit.distance,
-            "excess_standard_error": fit.excess_error,
-            "distance_without_doubtful": fit.distance_without,
-            "mean_auc_difference": fit.mean_difference,
-            **{f"distance_{key}": value for key, value in fit.by_method.items()},
-        }
-        for fit in fits
-    ]
-
-
-def study(fits: Sequence[Fit], default: Protocol, shown: int = 15) -> str:
-    """The protocol study as Markdown: rank of the default, closest protocols, effect of each choice."""
-    labels = [METHODS[key].label for key in PRINTED_METHODS]
-    header = [*FACTORS, "distance", "± excess", "without LOF on Flare", "mean AUC diff.", *labels]
-    body = [[f"{v:.3f}" if isinstance(v, float) else v for v in row.values()] for row in study_rows(fits[:shown])]
-    choices = markdown(
-        ["choice", "value", "closest distance with it", "without LOF on Flare"],
-        [[r["choice"], r["value"], f"{r['distance']:.3f}", f"{r['distance_without']:.3f}"] for r in marginals(fits)],
-    )
-    return "\n\n".join(
-        [
-            "The distance of a protocol is the root mean square, over seven sets and six methods, of (mean here - "
-            "printed mean) / printed standard deviation; the last columns give it for each method alone. "
-            "`± excess` is the standard error, from resampled trials, of its distance minus that of the closest. "
-            "`without LOF on Flare` leaves out one printed value, 0.415, which the paper contradicts: the average "
-            "printed for LOF, 0.565, is that of its rows only if this one counts as 1 - 0.415.",
-            _standing(fits, default),
-            f"## The {shown} closest of {len(fits)} protocols",
-            "All of them are in `protocol.csv`.",
-            markdown(header, body),
-            "## What each choice matters",
-            "For each value of each choice, the distance of the closest protocol that has it.",
-            choices,
-        ]
-    )
-
-
-def _standing(fits: Sequence[Fit], default: Protocol) -> str:
-    """How many protocols are tied with the closest, and the rank of the default."""
-    place, own = next((i, fit) for i, fit in enumerate(fits, start=1) if fit.protocol == default)
-    without = sorted(fits, key=lambda fit: fit.distance_without)
-    behind = f"number {place}, further away by {own.distance - fits[0].distance:.3f} ± {own.excess_error:.3f}"
-    return (
-        f"The default protocol of this package is {behind if place > 1 else 'the closest'}, and number "
-        f"{1 + without.index(own)} without LOF on Flare. {len(tied(fits))} protocols, the closest among them, are "
-        "further away than it by at most two standard errors: these trials do not tell them apart."
-    )

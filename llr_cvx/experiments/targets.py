@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from llr_cvx.experiments import findings, plans, results, statistics, study, tables
+from llr_cvx.experiments import findings, plans, results, statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
+from llr_cvx.experiments.ceilings import ceilings, section
+from llr_cvx.experiments.comparison.target import detectors
 from llr_cvx.experiments.figure1 import figure1
-from llr_cvx.experiments.session import Setting, closing, environment, protocol_section, run_stored, summary
-from llr_cvx.experiments.store import Record
+from llr_cvx.experiments.forensics.target import forensics
+from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
+from llr_cvx.experiments.study_report import protocol
+from llr_cvx.experiments.variants.target import variants
+from llr_cvx.store import Record
 
 
 def table1(setting: Setting) -> dict[str, Any]:
@@ -28,6 +32,7 @@ def table2(setting: Setting) -> dict[str, Any]:
     parts = [
         "# Table 2: outlier detection on the benchmark sets",
         tables.table2(rows),
+        section(ceilings(setting, BENCHMARKS)),
         closing(records, clock),
         protocol_section(setting, BENCHMARKS),
     ]
@@ -47,6 +52,7 @@ def exact(setting: Setting) -> dict[str, Any]:
         "and the difference of the two AUCs.",
         tables.markdown(list(rows[0]), [[_short(value) for value in row.values()] for row in rows]),
         tables.failure_list(statistics.failures(records)),
+        tables.timing(statistics.core_seconds(records), clock, len(records)),
         protocol_section(setting),
     ]
     tables.write_csv(setting.out / "exact.csv", rows)
@@ -70,40 +76,15 @@ def _short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def protocol(setting: Setting) -> dict[str, Any]:
-    """The protocol study."""
-    base = plans.study_base(setting.protocol)
-    tasks = plans.protocol_study(setting.trials, setting.seed, base)
-    records, clock = run_stored(replace(setting, protocol=base), "protocol", tasks)
-    fits = study.rank(records, base)
-    place = next(i for i, fit in enumerate(fits, start=1) if fit.protocol == setting.protocol)
-    parts = [
-        "# Protocol study: which choices come closest to the printed table",
-        f"{setting.trials} trials in each cell, {len(records)} stored trials, {clock:.0f} s by the clock.",
-        tables.study(fits, setting.protocol),
-        "## Failures",
-        tables.failure_list(statistics.failures(records)),
-        "## Versions",
-        tables.protocol_list({}, environment(setting)),
-    ]
-    tables.write_csv(setting.out / "protocol.csv", tables.study_rows(fits))
-    tables.write_text(setting.out / "protocol.md", "\n\n".join(parts))
-    return {
-        "closest": fits[0].protocol.as_dict(),
-        "distance": fits[0].distance,
-        "default_is_number": place,
-        "trials": len(records),
-        "failed": [failure._asdict() for failure in statistics.failures(records)],
-        "clock_seconds": clock,
-        "files": ["protocol.md", "protocol.csv"],
-    }
-
-
 def summary_page(setting: Setting) -> dict[str, Any]:
     """The front page of the results: what holds and what does not, from the other targets' files."""
     stored = results.read(setting.out)
-    tables.write_text(setting.out / "README.md", findings.page(stored))
-    return {"findings": dict(findings.findings(stored)), "files": ["README.md"]}
+    try:
+        found = findings.findings(stored)
+    except Exception as error:  # tables that do not fit together can make the sentences raise almost anything
+        raise ValueError(f"the results in {setting.out} are incomplete or damaged: {error!r}") from error
+    tables.write_text(setting.out / "README.md", findings.page(found))
+    return {"findings": dict(found), "files": ["README.md"]}
 
 
 #: Targets of the command.
@@ -113,5 +94,8 @@ TARGETS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "table2": table2,
     "exact": exact,
     "protocol": protocol,
+    "forensics": forensics,
+    "variants": variants,
+    "detectors": detectors,
     "summary": summary_page,
 }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
@@ -76,9 +78,8 @@ def draw(task: Task) -> Draw:
     """The samples of a trial: (X_inlier, X_test, is_outlier), scaled according to the protocol."""
     rng = generator(task.seed, task.experiment, task.source, task.trial)
     if task.source in BENCHMARKS:
-        X_inlier, X_test, is_outlier = draw_benchmark(task.source, task.protocol, rng)
-    else:
-        X_inlier, X_test, is_outlier = make_synthetic(synthetic_dimension(task.source), rng)
+        return draw_benchmark(task.source, task.protocol, rng)
+    X_inlier, X_test, is_outlier = make_synthetic(synthetic_dimension(task.source), rng)
     return (*task.protocol.scale(X_inlier, X_test), is_outlier)
 
 
@@ -96,14 +97,16 @@ def synthetic_dimension(source: str) -> int:
 
 
 def draw_benchmark(name: str, protocol: Protocol, rng: np.random.Generator) -> Draw:
-    """Sec. 4.2: half of the inliers as model samples, the other half and 10 outliers as test samples."""
+    """Sec. 4.2: half of the inliers as model samples, the other half and some outliers as test samples; scaled."""
     data = load_benchmark(name)
     outlier = data.labels == data.outlier_class(protocol.inliers, protocol.vehicle_outlier)
     inliers = rng.permutation(np.flatnonzero(~outlier))
-    outliers = rng.permutation(np.flatnonzero(outlier))[: protocol.n_outliers]
     half = len(inliers) // 2
+    wanted = protocol.outliers(int(outlier.sum()), len(inliers) - half)
+    outliers = rng.permutation(np.flatnonzero(outlier))[:wanted]
     test = np.concatenate([inliers[half:], outliers])
-    return data.X[inliers[:half]], data.X[test], np.arange(len(test)) >= len(test) - len(outliers)
+    X_inlier, X_test = protocol.scale(data.X[inliers[:half]], data.X[test], data.X)
+    return X_inlier, X_test, np.arange(len(test)) >= len(test) - len(outliers)
 
 
 def auc(scores: FloatArray, is_outlier: NDArray[np.bool_]) -> float:
@@ -118,9 +121,9 @@ def auc(scores: FloatArray, is_outlier: NDArray[np.bool_]) -> float:
 def run_trial(task: Task) -> dict[str, Any]:
     """The record of one trial; if a method fails, its error is recorded.
 
-    With one BLAS thread, the numbers do not depend on how many trials run in parallel.
+    With one BLAS thread and no workers of its own, it does not depend on how many trials run in parallel, or where.
     """
-    with threadpool_limits(1):
+    with threadpool_limits(1), parallel_config("sequential"):
         samples = draw(task)
         results = {run.label: _run(run, task, samples) for run in task.runs}
     return {"cell": task.cell, "trial": task.trial, "results": results}
@@ -129,16 +132,24 @@ def run_trial(task: Task) -> dict[str, Any]:
 def _run(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
     X_inlier, X_test, is_outlier = samples
     rng = generator(task.seed, task.experiment, task.source, task.trial, run.method)
+
+    def scored() -> dict[str, Any]:
+        method = EXACT if run.method == EXACT.key else METHODS[run.method]
+        outcome = method.run(X_inlier, X_test, rng, run.protocol)
+        if not np.isfinite(outcome.scores).all():
+            raise FloatingPointError("non-finite scores")
+        return {"auc": auc(outcome.scores, is_outlier), **outcome.info}
+
+    return attempt(scored)
+
+
+def attempt(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `measure` returns, or its error as "failed", with its processor time and its warnings as "notes"."""
     start = time.thread_time()  # processor time: independent of other load
-    result: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            method = EXACT if run.method == EXACT.key else METHODS[run.method]
-            outcome = method.run(X_inlier, X_test, rng, run.protocol)
-            if not np.isfinite(outcome.scores).all():
-                raise FloatingPointError("non-finite scores")
-            result = {"auc": auc(outcome.scores, is_outlier), **outcome.info}
+            result = measure()
         except Exception as error:  # recorded and listed in the report: a failed trial is a result
             result = {"failed": f"{type(error).__name__}: {error}"}
     result["seconds"] = round(time.thread_time() - start, 4)

@@ -13,11 +13,13 @@ The generator `varied_problem` draws what data usually look like; `hostile_probl
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +49,31 @@ class Finding:
     words: str
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What the drill found on one problem.
+
+    Attributes
+    ----------
+    seed : int
+    optimal : bool or None
+        Whether the solver claimed optimality; None if it raised.
+    seconds : float
+        Time of the solve.
+    findings : list of Finding
+    """
+
+    seed: int
+    optimal: bool | None
+    seconds: float
+    findings: list[Finding]
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Outcome:
+        """Read back what `dataclasses.asdict` made."""
+        return cls(**values | {"findings": [Finding(**finding) for finding in values["findings"]]})
+
+
 @dataclass
 class Report:
     """The counts of a drill; `findings` is empty if all went well.
@@ -62,7 +89,7 @@ class Report:
     verdicts : int
         Corrupted W handed to `verify`.
     seconds : float
-        Time of the whole drill.
+        Time of the whole drill; after an interruption, of what was left.
     solve_seconds : list of float
         Time of each solve.
     """
@@ -79,6 +106,17 @@ class Report:
 
     #: What a finding can be.
     KINDS = ("wrong optimal", "exception", "warning", "gap not confirmed", "not monotone", "wrong verdict")
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one more problem."""
+        solved = outcome.optimal is not None
+        self.problems += 1
+        self.optimal += outcome.optimal is True
+        self.unproved += outcome.optimal is False
+        self.checked += solved
+        self.verdicts += solved
+        self.solve_seconds += [outcome.seconds] if solved else []
+        self.findings += outcome.findings
 
     def count(self, kind: str) -> int:
         """How many findings of one kind."""
@@ -215,19 +253,25 @@ def drill(
     report = Report(generator)
     began = time.perf_counter()
     for seed in range(first_seed, first_seed + n_problems):
-        problem = GENERATORS[generator](seed)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                report.findings += _examine(report, problem, seed, solver, tol)
-            except Exception as error:  # whatever it is, it is a finding
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                words = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
-                report.findings.append(Finding("exception", seed, words))
-        report.findings += _warned(caught, seed)
-        report.problems += 1
+        report.add(examine(seed, solver, tol, generator))
         report.seconds = time.perf_counter() - began
         yield report
+
+
+def examine(seed: int, solver: Solver, tol: float, generator: str) -> Outcome:
+    """One problem of the drill."""
+    outcome = Outcome(seed, None, math.nan, [])
+    problem = GENERATORS[generator](seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            outcome = _examine(problem, seed, solver, tol)
+        except Exception as error:  # whatever it is, it is a finding
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            words = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+            outcome.findings.append(Finding("exception", seed, words))
+    outcome.findings.extend(_warned(caught, seed))
+    return outcome
 
 
 def _warned(caught: Iterable[warnings.WarningMessage], seed: int) -> list[Finding]:
@@ -236,26 +280,22 @@ def _warned(caught: Iterable[warnings.WarningMessage], seed: int) -> list[Findin
     return [Finding("warning", seed, text) for text in sorted(words)]
 
 
-def _examine(report: Report, problem: Problem, seed: int, solver: Solver, tol: float) -> Iterable[Finding]:
+def _examine(problem: Problem, seed: int, solver: Solver, tol: float) -> Outcome:
     """Solve, recheck the claims independently, then corrupt W and see whether `verify` notices."""
     began = time.perf_counter()
     solution = solver(problem, tol)
-    report.solve_seconds.append(time.perf_counter() - began)
+    seconds = time.perf_counter() - began
     findings = list(judge(problem, solution.W, solution.certificate, solution.status == "optimal", seed, tol))
     if solution.solver == "IRLS" and solution.trace and not solution.trace.is_monotone():
         findings.append(Finding("not monotone", seed, "J_epsilon rises from one IRLS step to the next"))
-    report.checked += 1
-    report.optimal += solution.status == "optimal"
-    report.unproved += solution.status != "optimal"
     rng = np.random.default_rng(seed)
     W = solution.W * (1.0 + 0.1 * rng.standard_normal(problem.shape))
     verdict = verify(problem, W, tol)
-    report.verdicts += 1
     low, high = verdict.suboptimality
     if not 0.0 <= low <= high:
         findings.append(Finding("wrong verdict", seed, f"interval ({low!r}, {high!r})"))
     findings += judge(problem, W, verdict.certificate, verdict.accepted, seed, tol, kind="wrong verdict")
-    return findings
+    return Outcome(seed, solution.status == "optimal", seconds, findings)
 
 
 def judge(

@@ -1,23 +1,17 @@
-"""Export instances for solvers in other languages: .npz, CSV, JSON and CBF.
-
-In the conic benchmark format (CBF, read by MOSEK, JuMP's MathOptInterface, SCIP-SDP and others) Eq. (5) takes this
-form, with W row by row as the first N d variables:
-
-    minimise   sum_i t_i + lambda1 sum_e omega_e s_e + lambda2 sum_i q_i
-    subject to p_ik >= |w_ik|,  2 q_i (1/2) >= (sum_k p_ik)^2,  s_e >= ||w_i - w_j||_2,
-               a_i >= exp(-y_i w_i.x_i - t_i),  b_i >= exp(-t_i),  a_i + b_i <= 1
-"""
+"""Export instances for solvers in other languages: .npz, MAT, CSV, JSON and CBF, and as a CVXPY program."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.io import savemat
 
 from llr_cvx import archive, checker
+from llr_cvx.instances.cbf import cbf_lines
 from llr_cvx.instances.library import Instance
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.files import save_certificate
@@ -26,38 +20,77 @@ from llr_cvx.proofs.files import save_certificate
 def export_instance(instance: Instance, folder: str | Path) -> Path:
     """Write one instance to folder/<name>/ and return that path.
 
-    problem.npz, certificate.npz, certificate.json, problem.cbf, samples.csv (y and the features), edges.csv (i, j
-    from 0, weight), W.csv, alpha.csv, U.csv, and instance.json with the lambdas and the proven interval.
+    The files of `export_problem`; certificate.npz, .json and .mat, W.csv, alpha.csv and U.csv; instance.json with the
+    lambdas and the proven interval; and cvxpy_problem.py. `README_TEMPLATE` explains them. The reference point of a
+    large instance is solved for first.
     """
-    target = Path(folder) / instance.name
-    target.mkdir(parents=True, exist_ok=True)
-    p, d = instance.problem, instance.problem.shape[1]
-    p.save(target / "problem.npz")
+    target = export_problem(instance.problem, Path(folder) / instance.name)
+    d, point = instance.problem.shape[1], instance.point
     for ending in ("npz", "json"):
         save_certificate(target / f"certificate.{ending}", instance.certificate, instance.W)
-    features = [f"x{k}" for k in range(d)]
-    _write_csv(target / "samples.csv", ["y", *features], np.column_stack([p.y, p.X]))
-    _write_csv(target / "edges.csv", ["i", "j", "weight"], [*zip(*p.edges.T.tolist(), p.weights, strict=True)])
-    _write_csv(target / "W.csv", [f"w{k}" for k in range(d)], instance.W)
-    _write_csv(target / "alpha.csv", ["alpha"], instance.alpha[:, None])
-    _write_csv(target / "U.csv", [f"u{k}" for k in range(d)], instance.U)
-    facts = {
-        "name": instance.name,
-        "description": instance.description,
-        "N": p.shape[0],
-        "d": d,
-        "edges": len(p.edges),
-        "lambda1": p.lambda1,
-        "lambda2": p.lambda2,
-        "lower": instance.lower,
-        "upper": instance.upper,
-    }
+    with archive.replacing(target / "certificate.mat") as stream:
+        savemat(stream, point._asdict() | {"lower": instance.lower, "upper": instance.upper}, oned_as="column")
+    _write_csv(target / "W.csv", [f"w{k}" for k in range(d)], point.W)
+    _write_csv(target / "alpha.csv", ["alpha"], point.alpha[:, None])
+    _write_csv(target / "U.csv", [f"u{k}" for k in range(d)], point.U)
     with archive.replacing(target / "instance.json", "w", encoding="utf-8") as stream:
-        json.dump(facts, stream, indent=1)
-    with archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
-        stream.writelines(line + "\n" for line in cbf_lines(p))
+        json.dump({k: None if v != v else v for k, v in instance.facts.items()}, stream, indent=1, allow_nan=False)
+    with archive.replacing(target / "cvxpy_problem.py", "w", encoding="utf-8") as stream:
+        stream.write(CVXPY_TEMPLATE.format(**instance.facts))
     return target
 
+
+def export_problem(problem: Problem, target: Path) -> Path:
+    """Write a problem without its solution: problem.npz, problem.mat, problem.cbf, samples.csv and edges.csv."""
+    target.mkdir(parents=True, exist_ok=True)
+    problem.save(target / "problem.npz")
+    arrays = {name: np.asarray(getattr(problem, name), dtype=float) for name in checker.PROBLEM}
+    with archive.replacing(target / "problem.mat") as stream:
+        savemat(stream, arrays | {"B": problem.incidence.tocsc()}, oned_as="column")
+    features = [f"x{k}" for k in range(problem.shape[1])]
+    _write_csv(target / "samples.csv", ["y", *features], np.column_stack([problem.y, problem.X]))
+    rows = zip(*problem.edges.T.tolist(), problem.weights, strict=True)
+    _write_csv(target / "edges.csv", ["i", "j", "weight"], rows)
+    with archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
+        stream.writelines(line + "\n" for line in cbf_lines(problem))
+    return target
+
+
+CVXPY_TEMPLATE = '''"""{name} as a CVXPY problem: {description}.
+
+Needs only NumPy and CVXPY, and reads problem.npz beside it without pickle:
+
+    python cvxpy_problem.py [SOLVER]
+"""
+
+import sys
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+
+# Proved: LOWER <= optimal value <= UPPER.
+LOWER, UPPER = {lower!r}, {upper!r}
+
+
+def build():
+    """The problem and its variable W, one row per sample."""
+    with np.load(Path(__file__).with_name("problem.npz"), allow_pickle=False) as data:
+        X, y, edges, weights = (data[key] for key in ("X", "y", "edges", "weights"))
+        lambda1, lambda2 = float(data["lambda1"]), float(data["lambda2"])
+    W = cp.Variable(X.shape, name="W")
+    J = cp.sum(cp.logistic(-cp.multiply(y, cp.sum(cp.multiply(X, W), axis=1))))
+    J += lambda2 * cp.sum_squares(cp.norm(W, 1, axis=1))
+    if len(edges):
+        J += lambda1 * (weights @ cp.norm(W[edges[:, 0]] - W[edges[:, 1]], 2, axis=1))
+    return cp.Problem(cp.Minimize(J)), W
+
+
+if __name__ == "__main__":
+    problem, W = build()
+    value = float(problem.solve(solver=sys.argv[1] if len(sys.argv) > 1 else None))
+    print(f"{{problem.status}}: {{value!r}}, proved optimum between {{LOWER!r}} and {{UPPER!r}}")
+'''
 
 README_TEMPLATE = """# Localized logistic regression: problems with a proven optimum
 
@@ -67,16 +100,20 @@ Each folder holds one problem,
                              + lambda1 sum_e weight_e ||w_i - w_j||_2 + lambda2 sum_i ||w_i||_1^2,
 
 with an interval proved to contain its optimal value J*, rounding errors included, and the W and the dual point
-(alpha, U) that prove it. No file needs Python to be read.
+(alpha, U) that prove it. No data needs Python to be read.
 
 | file | contents |
 |---|---|
-| `instance.json` | N samples, d features, the number of edges, lambda1, lambda2, and `lower` <= J* <= `upper` |
+| `instance.json` | N samples, d features, the number of edges, lambda1, lambda2, `lower` <= J* <= `upper`, \
+and the shares of nonzero entries (`active`) and of fused edges (`fused`) of the reference W |
 | `samples.csv` | N rows: y (+1 known inlier, -1 test sample), then the features x0, x1, ... |
 | `edges.csv` | one undirected edge per row: i < j, counted from 0 in the order of `samples.csv`, and its weight |
 | `W.csv` | the reference W, row i for sample i |
 | `alpha.csv`, `U.csv` | the dual point: alpha_i for each sample, U_e for each edge in the order of `edges.csv` |
 | `problem.npz`, `certificate.npz`, `certificate.json` | the same arrays for NumPy and for the checker |
+| `problem.mat`, `certificate.mat` | the same for MATLAB and Octave, with `lower` and `upper`; `edges` counts from 0, \
+and the sparse matrix `B` has the rows w_i - w_j of all edges as `B * W` |
+| `cvxpy_problem.py` | the problem in CVXPY, from `problem.npz`, with the proven interval; run it or import `build` |
 | `problem.cbf` | the problem in the conic benchmark format; its first N d variables are W, row by row |
 
 Numbers are written in the shortest form that restores the same doubles.
@@ -121,68 +158,3 @@ def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | 
         stream.write(",".join(header) + "\n")
         for row in rows:
             stream.write(",".join(str(int(x)) if isinstance(x, int) else repr(float(x)) for x in row) + "\n")
-
-
-def cbf_lines(problem: Problem) -> Iterator[str]:
-    """The lines of the CBF file of a problem."""
-    N, d = problem.shape
-    n_edges = len(problem.edges)
-    W = np.arange(N * d).reshape(N, d)
-    P = W + N * d
-    q, t, a, b = (2 * N * d + block * N + np.arange(N) for block in range(4))
-    s = 2 * N * d + 4 * N + np.arange(n_edges)
-    yield from (
-        "# Localized logistic regression, Eq. (5); the first N*d variables are W, row by row.",
-        "VER",
-        "3",
-        "",
-    )
-    yield from (
-        "OBJSENSE",
-        "MIN",
-        "",
-        "VAR",
-        f"{2 * N * d + 4 * N + n_edges} 1",
-        f"F {2 * N * d + 4 * N + n_edges}",
-        "",
-    )
-
-    cones: list[str] = []
-    A: list[tuple[int, int, float]] = []
-    constants: list[tuple[int, float]] = []
-    row = 0
-    for sign in (-1.0, 1.0):  # p - w >= 0 and p + w >= 0
-        for w, p in zip(W.ravel().tolist(), P.ravel().tolist(), strict=True):
-            A += [(row, p, 1.0), (row, w, sign)]
-            row += 1
-    for i in range(N):  # 1 - a - b >= 0
-        A += [(row, int(a[i]), -1.0), (row, int(b[i]), -1.0)]
-        constants.append((row, 1.0))
-        row += 1
-    cones.append(f"L+ {row}")
-    for i in range(N):  # (q, 1/2, sum p) in the rotated cone
-        A += [(row, int(q[i]), 1.0), *((row + 2, int(p), 1.0) for p in P[i])]
-        constants.append((row + 1, 0.5))
-        cones.append("QR 3")
-        row += 3
-    for i in range(N):  # (u, 1, r) in EXP means u >= exp(r)
-        slope = -problem.y[i] * problem.X[i]
-        A += [(row, int(a[i]), 1.0), (row + 2, int(t[i]), -1.0)]
-        A += [(row + 2, int(w), float(x)) for w, x in zip(W[i], slope, strict=True) if x]
-        A += [(row + 3, int(b[i]), 1.0), (row + 5, int(t[i]), -1.0)]
-        constants += [(row + 1, 1.0), (row + 4, 1.0)]
-        cones += ["EXP 3", "EXP 3"]
-        row += 6
-    for e, (i, j) in enumerate(problem.edges.tolist()):
-        A.append((row, int(s[e]), 1.0))
-        for k in range(d):
-            A += [(row + 1 + k, int(W[i, k]), 1.0), (row + 1 + k, int(W[j, k]), -1.0)]
-        cones.append(f"Q {d + 1}")
-        row += d + 1
-
-    yield from ("CON", f"{row} {len(cones)}", *cones, "")
-    costs = [(int(x), 1.0) for x in t] + [(int(x), problem.lambda2) for x in q if problem.lambda2]
-    costs += [(int(x), float(r)) for x, r in zip(s, problem.radii, strict=True) if r]
-    yield from ("OBJACOORD", str(len(costs)), *(f"{j} {value!r}" for j, value in costs), "")
-    yield from ("ACOORD", str(len(A)), *(f"{i} {j} {value!r}" for i, j, value in A), "")
-    yield from ("BCOORD", str(len(constants)), *(f"{i} {value!r}" for i, value in constants))

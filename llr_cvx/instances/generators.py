@@ -1,9 +1,7 @@
-"""Seeded generators of the instance library: one entry per problem, with what makes it hard."""
+"""Seeded generators of the instance library: graphs, samples and planted optima."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -12,15 +10,6 @@ from llr_cvx.arrays import IntArray
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.instances.planted import Planted, plant
 from llr_cvx.problem import Problem
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to generate one instance."""
-
-    make: Callable[[], Problem | Planted]
-    description: str
-
 
 # ---- graphs ---------------------------------------------------------------------------------------------
 
@@ -149,45 +138,3 @@ SMALL = (42, 20, 2)
 def pair(x: float, lambda1: float) -> Problem:
     """An inlier at 1 and a test sample at x, joined."""
     return Problem(np.array([[1.0], [x]]), np.array([1.0, -1.0]), chain(2), np.ones(1), lambda1, 0.3)
-
-
-RECIPES: dict[str, Recipe] = {
-    "pair-apart": Recipe(lambda: pair(2.0, 0.1), "two samples, one feature, not fused"),
-    "pair-fused": Recipe(lambda: pair(-2.0, 5.0), "two samples, one feature, fused"),
-    "fused-none": Recipe(lambda: synthetic(6, 1, 1e-4, 0.3, SMALL), "N = 64: no edge fuses"),
-    "fused-some": Recipe(lambda: synthetic(6, 1, 0.1, 0.1, SMALL), "N = 64: some edges fuse"),
-    "fused-most": Recipe(lambda: synthetic(6, 1, 0.5, 0.1, SMALL), "N = 64: most edges fuse"),
-    "fused-all": Recipe(lambda: synthetic(6, 1, 10.0, 0.1, SMALL), "N = 64: every component fuses"),
-    "decoupled": Recipe(lambda: gaussian(2, 40, 8, ring(40), 0.0, 0.5), "lambda1 = 0: closed form for each sample"),
-    "no-edges": Recipe(lambda: gaussian(3, 20, 5, NO_EDGES, 1.0, 0.2), "no edge at all: closed form, lambda1 > 0"),
-    "lambda1-huge": Recipe(lambda: gaussian(4, 30, 5, complete(30), 1e6, 0.1), "lambda1 = 1e6: one shared w"),
-    "lambda1-tiny": Recipe(lambda: gaussian(5, 30, 5, ring(30), 1e-8, 0.1), "lambda1 = 1e-8: almost decoupled"),
-    "lambda2-huge": Recipe(lambda: gaussian(6, 40, 6, ring(40), 0.1, 1e6), "lambda2 = 1e6: W almost zero"),
-    "lambda2-tiny": Recipe(lambda: synthetic(4, 6, 0.1, 1e-5, SMALL), "lambda2 = 1e-5: large weights"),
-    "isolated": Recipe(lambda: gaussian(7, 30, 4, chain(20), 0.2, 0.5), "ten isolated samples beside a chain"),
-    "islands": Recipe(lambda: islands(8), "three components of different shape and four isolated samples"),
-    "star": Recipe(lambda: gaussian(9, 40, 5, star(40), 0.1, 0.2), "a hub of degree 39"),
-    "complete": Recipe(lambda: gaussian(10, 24, 4, complete(24), 0.02, 0.2), "every pair joined"),
-    "long-chain": Recipe(lambda: gaussian(11, 150, 1, chain(150), 0.3, 0.1), "150 samples in a row, one feature"),
-    "opposite-twins": Recipe(lambda: duplicates(12, True), "every sample twice, with opposite labels"),
-    "same-twins": Recipe(lambda: duplicates(13, False), "every sample twice, with the same label"),
-    "identical": Recipe(identical_rows, "all samples are one point"),
-    "bad-scales": Recipe(lambda: scaled_columns(14), "columns scaled from 1e-4 to 1e4"),
-    "far-outlier": Recipe(lambda: far_outlier(15), "one row a million times larger"),
-    "zeros": Recipe(lambda: with_zeros(16), "zero rows, a zero column, edges of weight zero"),
-    "binary": Recipe(lambda: binary(17), "features -1 and +1: W not unique"),
-    "wild-weights": Recipe(
-        lambda: gaussian(18, 40, 5, ring(40), 0.1, 0.3, spread=6.0), "edge weights from about 1e-7 to 1e7"
-    ),
-    "one-inlier": Recipe(lambda: gaussian(19, 50, 5, band(50, 3), 0.1, 0.3, n_inlier=1), "1 inlier, 49 test samples"),
-    "wide": Recipe(lambda: synthetic(100, 20, 0.3, 1.0, SMALL), "more features than samples: d = 100, N = 64"),
-    "paper-d10": Recipe(lambda: synthetic(10, 0, 0.1, 1.0, PAPER), "the paper's synthetic data, d = 10"),
-    "paper-d50": Recipe(lambda: synthetic(50, 0, 0.1, 1.0, PAPER), "the paper's synthetic data, d = 50"),
-    "paper-d10-fused": Recipe(lambda: synthetic(10, 0, 1.0, 0.1, PAPER), "the same samples, strong coupling"),
-    "large": Recipe(lambda: synthetic(8, 21, 0.2, 0.3, (320, 160, 20)), "N = 500, d = 8"),
-    "planted-clusters": Recipe(lambda: planted(30, 60, 8, 5, 0.5, band(60, 3), 0.3, 0.2), "five clusters, zeros"),
-    "planted-apart": Recipe(lambda: planted(31, 40, 6, 40, 0.6, ring(40), 0.1, 0.2), "all rows different"),
-    "planted-fused": Recipe(lambda: planted(32, 50, 10, 1, 0.4, band(50, 2), 0.5, 0.2), "all rows equal"),
-    "planted-wide": Recipe(lambda: planted(33, 30, 100, 3, 0.1, ring(30), 0.3, 0.2), "d = 100, three clusters"),
-    "planted-big": Recipe(lambda: planted(34, 400, 5, 20, 0.6, band(400, 2), 0.3, 0.2), "N = 400, 20 clusters"),
-}

@@ -45,6 +45,7 @@ def plant(
     lambda2: float,
     rng: np.random.Generator,
     slack: float = 0.8,
+    least: float = 0.0,
 ) -> Planted:
     """Generate samples for which W is optimal up to rounding.
 
@@ -58,8 +59,9 @@ def plant(
         mean square 1.
     rng : numpy Generator
         Draws the labels and the free parts of U (on fused edges) and v (on unselected features).
-    slack : float in [0, 1)
-        How close the free parts may come to their bounds; 1 would make the optimum degenerate.
+    slack, least : float in [0, 1)
+        How close the free parts may come to their bounds, and how close they come at least, as shares of the bounds;
+        1 would make the optimum degenerate.
 
     Examples
     --------
@@ -71,9 +73,10 @@ def plant(
     """
     N = len(W)
     y = rng.permutation(np.where(np.arange(N) < max(1, N // 2), 1.0, -1.0))
-    U = _edge_duals(W, edges, lambda1 * weights, slack, rng)
+    U = _edge_duals(W, edges, lambda1 * weights, slack, least, rng)
     M = 2.0 * lambda2 * np.abs(W).sum(axis=1, keepdims=True)
-    v = np.where(W != 0, -M * np.sign(W), M * rng.uniform(-slack, slack, size=W.shape))
+    free = rng.uniform(-slack, slack, size=W.shape)
+    v = np.where(W != 0, -M * np.sign(W), M * np.copysign(np.maximum(np.abs(free), least), free))
     b = np.zeros_like(W)
     np.add.at(b, edges[:, 0], U)
     np.add.at(b, edges[:, 1], -U)
@@ -89,13 +92,14 @@ def plant(
 
 
 def _edge_duals(
-    W: FloatArray, edges: IntArray, radii: FloatArray, slack: float, rng: np.random.Generator
+    W: FloatArray, edges: IntArray, radii: FloatArray, slack: float, least: float, rng: np.random.Generator
 ) -> FloatArray:
     """U_e: the direction of d_e at full length where d_e != 0, a random vector inside its ball where d_e = 0."""
     D = W[edges[:, 0]] - W[edges[:, 1]]
     length = np.linalg.norm(D, axis=1, keepdims=True)
     inside = rng.standard_normal(D.shape)
-    inside *= rng.uniform(0.0, slack, size=length.shape) / np.linalg.norm(inside, axis=1, keepdims=True)
+    share = np.maximum(rng.uniform(0.0, slack, size=length.shape), least)
+    inside *= share / np.linalg.norm(inside, axis=1, keepdims=True)
     return np.asarray(radii[:, None] * np.where(length > 0, D / np.where(length > 0, length, 1.0), inside))
 
 

@@ -1,7 +1,8 @@
 """Plots of the weight matrix, scores, convergence, one outlier's reasons, a path, and the choice of lambda.
 
 Each function draws on the given Axes, or on a new figure, and returns the Axes. The colours are the
-colour-blind safe palette of Okabe and Ito, and nothing is shown by colour alone.
+colour-blind safe palette of Okabe and Ito, and nothing is shown by colour alone. Orange is for what is outlier-like,
+here and on the page. Of many features the strongest are shown, and the rest is summed up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from llr_cvx.detection.explanation import Explanation, selected_features
+from llr_cvx.detection.explanation import Explanation
+from llr_cvx.detection.ranking import selected_features
 from llr_cvx.extras import pip_install
 from llr_cvx.solution import Solution, Trace
 
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from llr_cvx.detection.selection import LambdaCurve
 
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#222222"
+#: Markers and colours of lines; none is that of outliers.
+STYLES = tuple(zip("os^Dv*", (BLUE, GREEN, "#CC79A7", "#E69F00", INK, "#56B4E9"), strict=True))
+#: The most features that the weight matrix shows one by one.
+MAX_FEATURES = 40
 
 
 def plot_weights(
@@ -40,16 +46,23 @@ def plot_weights(
     outliers : array-like of int, optional
         Rows of W to mark with triangles above the matrix.
     names : sequence of str, optional
-        Feature names; shown if they fit.
+        Feature names.
     """
     W = np.asarray(W, dtype=float)
-    ax = _axes(ax, (7.0, 3.2))
+    d, order = W.shape[1], np.arange(W.shape[1])
+    if d > MAX_FEATURES:
+        order = np.argsort(-np.abs(W).max(axis=0), kind="stable")
+    rest, W = np.abs(W[:, order[MAX_FEATURES:]]).max(initial=0.0), W[:, order[:MAX_FEATURES]]
+    ax = _axes(ax, (7.0, 3.2 if d <= MAX_FEATURES else 6.4))
     limit = float(np.abs(W).max()) or 1.0
     image = ax.imshow(W.T, aspect="auto", cmap="PuOr", vmin=-limit, vmax=limit, interpolation="nearest")
     ax.figure.colorbar(image, ax=ax, pad=0.02).set_label("weight")
     ax.set_xlabel("sample")
-    ax.set_ylabel("feature")
-    _feature_ticks(ax, W.shape[1], names)
+    more = f", strongest first\n{d - MAX_FEATURES} more: |weight| up to {rest:.2g}" if d > MAX_FEATURES else ""
+    ax.set_ylabel(f"feature{more}")
+    if names is not None or d <= 12 or more:
+        shown = [str(k if names is None else names[k]) for k in order[:MAX_FEATURES]]
+        ax.set_yticks(range(len(shown)), shown, fontsize=None if len(shown) <= 15 else "x-small")
     if outliers is not None and np.size(outliers):
         rows = np.asarray(outliers, dtype=int)
         above = ax.get_xaxis_transform()
@@ -146,7 +159,7 @@ def plot_convergence(trace: Trace, *, show: Literal["objective", "gap"] = "objec
         ax.plot(steps, trace.best, "o-", color=BLUE, ms=3, label="best J(W)")
         irls = np.isfinite(trace.smoothed_objective)
         if irls.any():
-            ax.plot(steps[irls], trace.smoothed_objective[irls], "x", color=ORANGE, label="smoothed objective (IRLS)")
+            ax.plot(steps[irls], trace.smoothed_objective[irls], "x", color=INK, label="smoothed objective (IRLS)")
         ax.plot(steps, trace.dual, ":", color=GREEN, lw=2, label="proven lower bound")
         # The first bounds may be far below; show what happens near the optimum.
         last = float(trace.best[-1])
@@ -165,11 +178,14 @@ def plot_contributions(
     explanation: Explanation, *, title: str | None = None, limit: int = 12, ax: Axes | None = None
 ) -> Axes:
     """One outlier's reasons as bars, strongest on top: left pushes towards outlier, right away from it."""
-    ax = _axes(ax, (6.0, 0.9 + 0.42 * max(2, min(limit, len(explanation.reasons)))))
-    shown = sorted(explanation.reasons, key=lambda r: -abs(r.contribution))[:limit]
-    names = [f"{r.feature} = {r.value:.4g}" for r in shown]
-    pushes = [r.contribution for r in shown]
-    place = np.arange(len(shown))
+    ordered = sorted(explanation.reasons, key=lambda r: -abs(r.contribution))
+    names = [f"{r.feature} = {r.shown}" for r in ordered[:limit]]
+    pushes = [r.contribution for r in ordered[:limit]]
+    if rest := ordered[limit:]:
+        names.append(f"{len(rest)} more features")
+        pushes.append(sum(r.contribution for r in rest))
+    ax = _axes(ax, (6.0, 0.9 + 0.42 * max(2, len(names))))
+    place = np.arange(len(names))
     bars = ax.barh(place, pushes, color=[ORANGE if push < 0 else BLUE for push in pushes], height=0.6)
     ax.bar_label(bars, [f"{push:+.2g}" for push in pushes], padding=3, fontsize="small")
     ax.set_yticks(place, names)
@@ -240,10 +256,8 @@ def plot_path(
 def plot_lambda_curve(curve: LambdaCurve, *, ax: Axes | None = None) -> Axes:
     """Held-out loss against lambda1, one line per lambda2, with the best and one-standard-error choices."""
     ax = _axes(ax, (5.5, 3.6))
-    styles = zip("os^Dv", (BLUE, ORANGE, GREEN, "#CC79A7", INK), strict=True)
-    cycle = list(styles)
     for j, lambda2 in enumerate(curve.lambda2s):
-        mark, colour = cycle[j % len(cycle)]
+        mark, colour = STYLES[j % len(STYLES)]
         error = curve.standard_error[:, j]
         label = f"λ₂ = {lambda2:g}"
         ax.errorbar(curve.lambda1s, curve.loss[:, j], error, fmt=f"{mark}-", color=colour, ms=4, capsize=2, label=label)
@@ -272,25 +286,16 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return axes
 
 
-def _feature_ticks(ax: Axes, d: int, names: Sequence[str] | None) -> None:
-    if names is not None and d <= 40:
-        ax.set_yticks(range(d), [str(name) for name in names])
-    elif d <= 12:
-        ax.set_yticks(range(d))
-
-
 def _weight_lines(
     ax: Axes, lambdas: np.ndarray[Any, Any], W: np.ndarray[Any, Any], names: Sequence[str] | None
 ) -> None:
     """One line per feature that is ever used; the strongest six are named."""
     peak = np.abs(W).max(axis=0)
     strongest = [int(k) for k in np.argsort(-peak)[:6] if peak[k] > 0]
-    marks = "os^Dv*"
-    colours = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", INK)
     for other in np.flatnonzero(peak > 0):
         if int(other) not in strongest:
             ax.plot(lambdas, W[:, other], color=GREY, lw=0.8)
-    for k, mark, colour in zip(strongest, marks, colours, strict=False):
+    for k, (mark, colour) in zip(strongest, STYLES, strict=False):
         ax.plot(lambdas, W[:, k], f"{mark}-", color=colour, ms=4, label=names[k] if names else f"feature {k}")
     ax.axhline(0.0, color=INK, lw=0.6)
     if strongest:

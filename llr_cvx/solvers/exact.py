@@ -24,7 +24,7 @@ def formulate(problem: Problem) -> tuple[cp.Problem, cp.Variable]:
     lambda2 = cp.Parameter(nonneg=True, name="lambda2", value=problem.lambda2)
     W = cp.Variable(problem.shape, name="W")
     z = cp.Variable(len(y), name="z")
-    D = cp.Variable((len(omega), W.shape[1]), name="D")
+    D = cp.Variable((max(len(omega), 1), W.shape[1]), name="D")  # CVXPY before 1.9 refuses an empty variable
 
     logistic = cp.sum(cp.logistic(-cp.multiply(y, z)))
     network = omega @ cp.norm(D, 2, axis=1) if omega.size else 0
@@ -32,8 +32,8 @@ def formulate(problem: Problem) -> tuple[cp.Problem, cp.Variable]:
 
     J = logistic + lambda1 * network + lambda2 * exclusive
     scores = z == cp.sum(cp.multiply(X, W), axis=1)  # z_i = w_i.x_i, with multiplier alpha_i y_i
-    differences = D == B @ W  # d_e = w_i - w_j, with multiplier -U_e
-    return cp.Problem(cp.Minimize(J), [scores, differences] if omega.size else [scores]), W
+    differences = [D == B @ W] if omega.size else []  # d_e = w_i - w_j, with multiplier -U_e
+    return cp.Problem(cp.Minimize(J), [scores, *differences]), W
 
 
 def solve_exact(problem: Problem, solver: str = "CLARABEL", tol: float = 1e-6, **options: Any) -> Solution:

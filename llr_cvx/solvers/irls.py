@@ -32,9 +32,9 @@ from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import ROUNDING
 from llr_cvx.solution import Solution
 from llr_cvx.solvers import settings
-from llr_cvx.solvers.face import Face, face_of
 from llr_cvx.solvers.linear.newton_system import Curvature, Level, solve_system
-from llr_cvx.solvers.run import Best, Iterate, Run, Step, begin
+from llr_cvx.solvers.rounding import fused_rows
+from llr_cvx.solvers.run import Best, Iterate, Run, Step, begin, one_blas_thread
 from llr_cvx.solvers.smoothing import Smoothed, smoothed
 from llr_cvx.solvers.starts import Duals, Start, typical_weight
 
@@ -51,8 +51,10 @@ def solve_irls(
 ) -> Solution:
     """Solve Eq. (5) by IRLS until the certificate proves a relative gap of at most `tol`.
 
-    J_epsilon never rises (`Trace.is_monotone`). For lambda2 = 0 the gap is that among bounded W. Best for up to about
-    a thousand samples; for more, and for gaps below 1e-9, see `solve_fast`.
+    J_epsilon never rises (`Trace.is_monotone`); where lambda1 omega_e is enormous, that is J_epsilon of an equivalent
+    problem with smaller ones (`llr_cvx.solvers.run.capped`), while J is always that of `problem`. For
+    lambda2 = 0 the gap is that among bounded W. Best for up to about a thousand samples; for more, and for gaps below
+    1e-9, see `solve_fast`.
 
     Parameters
     ----------
@@ -84,10 +86,11 @@ def solve_irls(
     ('optimal', True, True)
     """
     run = begin(problem, tol, W0, max_iter, time_limit, callback, progress)
-    irls = Irls(problem, run.start, run.best)
-    run.record(irls.name, irls.iterate)
-    run.follow(irls)
-    round_off(run, irls)
+    with one_blas_thread():
+        irls = Irls(run.problem, run.start, run.best)
+        run.record(irls.name, irls.iterate)
+        run.follow(irls, lambda: rounding_proves(run, irls))
+        round_off(run, irls)
     return run.solution("IRLS", f"epsilon = {irls.at.epsilon:.1e}: a smaller one is lost in rounding")
 
 
@@ -99,6 +102,7 @@ class Irls:
     def __init__(self, problem: Problem, start: Start, best: Best) -> None:
         self.problem, self.best, self.duals = problem, best, start.duals
         self.at = smoothed(problem, start.W, start.epsilon)
+        self.W_before = start.W  # when epsilon shrank last
         self.last_epsilon = settings.LAST_EPSILON * typical_weight(problem)
         self.rtol, self.held, self.gap, self.level = settings.CG_LOOSEST, 0, np.inf, Level.JACOBI
         self.n_cg = 0
@@ -129,9 +133,15 @@ class Irls:
         self.rtol = float(np.clip(factor * self.rtol, settings.CG_TIGHTEST, settings.CG_LOOSEST))
         self.gap, self.held = self.best.gap, self.held + 1
         settled = self.gap <= settings.SETTLED * (self.at.value - self.at.objective)
-        if settled or self.held > settings.MAX_HELD:
-            self.held = 0
+        if (settled and not self.rounds) or self.held > settings.MAX_HELD:
+            self.held, self.W_before = 0, self.at.W
             self.at = smoothed(self.problem, self.at.W, settings.EPSILON_SHRINK * self.at.epsilon)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether rounding lowers J at a tiny epsilon, so that a smaller one saves nothing and drowns in rounding."""
+        tiny = self.at.epsilon <= settings.TINY_EPSILON * self.last_epsilon
+        return tiny and self.problem.objective(self.rounded()) <= self.at.objective
 
     @property
     def iterate(self) -> Iterate:
@@ -148,22 +158,32 @@ class Irls:
         """The dual point U_e = lambda1 omega_e u_e."""
         return self.problem.radii[:, None] * self.duals.u
 
-    @property
-    def face(self) -> Face:
-        """The active face: rows closer than INDISTINCT epsilon are fused, weights smaller than that are zero."""
-        short = settings.INDISTINCT * self.at.epsilon
-        together = row_norms(self.problem.incidence @ self.at.W) <= short
-        zero = (np.abs(self.at.W) <= short) & (self.problem.lambda2 > 0)
-        return face_of(self.problem, np.where(zero, 0.0, self.at.W), together)
+    def rounded(self, share: float = 1.0) -> FloatArray:
+        """W with zeros and equal rows where smoothing alone keeps weights from zero and rows apart.
+
+        Such lengths are not much longer than epsilon; those that are shrink with it. `share` of the limits applies.
+        """
+        size, unit = np.abs(self.at.W), share * self.at.epsilon
+        shrinks = (size <= settings.SHORT_WEIGHT * unit) & (size < settings.SHRINKS * np.abs(self.W_before))
+        zero = ((size <= settings.ZERO_WEIGHT * unit) | shrinks) & (self.problem.lambda2 > 0)
+        equal = row_norms(self.problem.incidence @ self.at.W) <= settings.EQUAL_ROWS * unit
+        return fused_rows(self.problem, np.where(zero, 0.0, self.at.W), equal)
+
+
+def rounding_proves(run: Run, irls: Irls) -> bool:
+    """Whether W would prove the gap if it were rounded now, at an epsilon that is held because rounding lowers J."""
+    return irls.rounds and run.best.relative_gap_of(run.problem.objective(irls.rounded())) <= run.tol
 
 
 def round_off(run: Run, irls: Irls) -> None:
-    """As a last step, exact zeros and exactly equal rows, if that does not raise J."""
-    W = irls.face.W
-    objective = run.problem.objective(W)
-    if objective <= run.best.objective:
-        run.best.adopt(W, objective)
-        run.record("rounding", Iterate(W, objective))
+    """As a last step, exact zeros and exactly equal rows, if that does not raise J; if all do, then fewer."""
+    for share in (1.0, 0.1, 0.01):
+        W = irls.rounded(share)
+        objective = run.problem.objective(W)
+        if objective <= run.best.objective:
+            run.best.adopt(W, objective)
+            run.record("rounding", Iterate(W, objective))
+            return
 
 
 def primal_dual_curvature(problem: Problem, at: Smoothed, duals: Duals) -> Curvature:

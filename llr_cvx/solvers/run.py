@@ -6,17 +6,21 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import ThreadpoolController
 
 from llr_cvx import validation as check
-from llr_cvx.arrays import FloatArray, read_only
+from llr_cvx.arrays import FloatArray, read_only, row_norms
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import certificate, lower_bound, rounding_share
 from llr_cvx.solution import ConvergenceWarning, Solution, Trace
+from llr_cvx.solvers import settings
 from llr_cvx.solvers.starts import Start, cold_start, start_from
 
 
@@ -43,7 +47,11 @@ class Best:
     @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective, and the share that the proof will charge for rounding."""
-        share = self.gap / self.objective if self.objective > 0 else 0.0
+        return self.relative_gap_of(self.objective)
+
+    def relative_gap_of(self, objective: float) -> float:
+        """The same for a W with this objective."""
+        share = (objective - self.dual) / objective if objective > 0 else 0.0
         return share + rounding_share(self.problem)
 
     def primal(self, W: FloatArray, objective: float) -> None:
@@ -113,13 +121,22 @@ NO_LIMITS = Limits()
 
 
 class Run:
-    """The record of one solve, and the decision when it is over."""
+    """The record of one solve, and the decision when it is over.
 
-    def __init__(self, problem: Problem, tol: float, start: Start, limits: Limits = NO_LIMITS) -> None:
+    `asked` is the problem that J, the answer and its proof are about, where it is not the one that is iterated on (see
+    `capped`); `lowest` is the best W for it, `best` the best for the latter.
+    """
+
+    def __init__(
+        self, problem: Problem, tol: float, start: Start, limits: Limits = NO_LIMITS, asked: Problem | None = None
+    ) -> None:
         self.problem, self.tol, self.start, self.limits = problem, tol, start, limits
+        self.asked = problem if asked is None else asked
         self.best = Best(problem, start.W)
+        self.lowest = self.best if self.asked is problem else Best(self.asked, start.W)
         for W, objective in start.known:
             self.best.primal(W, objective)
+            self.lowest.primal(W, self._asked_objective(W, objective))
         self.began = time.perf_counter()
         self.rows: list[tuple[str, float, float, float, float, float, float]] = []
 
@@ -135,9 +152,14 @@ class Run:
         return bool(self.rows) and (self.proved or limited)
 
     @property
+    def phase(self) -> str:
+        """The method that made the last iterate; empty before the first."""
+        return self.rows[-1][0] if self.rows else ""
+
+    @property
     def n_steps(self) -> int:
         """Iterates that count towards the limit: all but the rounding after the last step."""
-        return len(self.rows) - (bool(self.rows) and self.rows[-1][0] == "rounding")
+        return len(self.rows) - (self.phase == "rounding")
 
     @property
     def proved(self) -> bool:
@@ -152,10 +174,22 @@ class Run:
     def record(self, phase: str, at: Iterate) -> None:
         """Keep an iterate if it is the best, write it down and tell the listeners."""
         self.best.primal(at.W, at.objective)
-        least = min(at.objective, self.rows[-1][2] if self.rows else np.inf)
-        self.rows.append((phase, at.objective, least, at.smoothed_objective, self.best.dual, at.epsilon, self.seconds))
+        J = self._asked_objective(at.W, at.objective)
+        self.lowest.primal(at.W, J)
+        least = min(J, self.rows[-1][2] if self.rows else np.inf)
+        self.rows.append((phase, J, least, at.smoothed_objective, self.best.dual, at.epsilon, self.seconds))
         for listener in self.limits.listeners:
             listener(Step(len(self.rows), read_only(at.W), *self.rows[-1]))
+
+    def _asked_objective(self, W: FloatArray, objective: float) -> float:
+        """J(W) of the problem asked, given that of the problem iterated on."""
+        return objective if self.asked is self.problem else self.asked.objective(W)
+
+    @property
+    def W(self) -> FloatArray:
+        """The answer: of all W found, the best for the problem asked."""
+        better = self.lowest.objective < self._asked_objective(self.best.W, self.best.objective)
+        return self.lowest.W if better else self.best.W
 
     @property
     def status(self) -> str:
@@ -168,8 +202,8 @@ class Run:
 
     def solution(self, solver: str, why: str = "") -> Solution:
         """The best W with its proof; the status is what that proof says. `why` explains a gap that was not reached."""
-        status, best = self.status, self.best
-        proof = certificate(self.problem, best.W, best.alpha, best.U)
+        status, W = self.status, self.W
+        proof = certificate(self.asked, W, self.best.alpha, self.best.U)
         told = f"relative gap {proof.bounded_relative_gap:.2e}, tol {self.tol:g}, {len(self.rows)} iterations"
         if status == "optimal" and self.problem.lambda2 == 0 and proof.bounded_relative_gap <= self.tol:
             status = "uncertified"
@@ -184,7 +218,21 @@ class Run:
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
         trace = Trace(*(np.array(column) for column in zip(*self.rows, strict=True)))
         ended = (status, told, proof, solver, self.seconds, len(self.rows), trace)
-        return Solution(self.problem, best.W, proof.primal, *ended)
+        return Solution(self.asked, W, proof.primal, *ended)
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Hold BLAS to one thread: the matrices are small, and threads that wait for each other cost more than they save.
+
+    On a machine with other work to do, that is ten times the solver's time.
+    """
+    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limit
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def begin(
@@ -202,10 +250,24 @@ def begin(
     tol = check.real_number(tol, "tol", strict=True)
     max_iter = check.whole_number(max_iter, "max_iter")
     seconds = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
-    start = cold_start(problem) if W0 is None else start_from(problem, W0)
+    model = capped(problem)
+    start = cold_start(model) if W0 is None else start_from(model, W0)
     problem.require_attained()
     listeners = ([callback] if callback else []) + ([_print_step] if progress else [])
-    return Run(problem, tol, start, Limits(max_iter, seconds, tuple(listeners)))
+    return Run(model, tol, start, Limits(max_iter, seconds, tuple(listeners)), problem)
+
+
+def capped(problem: Problem) -> Problem:
+    """The problem with its largest lambda1 omega_e cut down to what no optimal U_e comes near.
+
+    Optimal U_e can be chosen no longer than the sum of all that flows, and edges that do not need their whole radius
+    are fused: a larger radius changes nothing but the rounding errors. The proof is always for the problem asked.
+    """
+    largest = settings.LARGEST_RADIUS * float(np.sqrt(problem.shape[1]) * row_norms(problem.X).sum())
+    if not problem.radii.max(initial=0.0) > largest > 0:
+        return problem
+    weights = np.minimum(problem.weights, largest / problem.lambda1)
+    return Problem(problem.X, problem.y, problem.edges, weights, problem.lambda1, problem.lambda2)
 
 
 def _print_step(step: Step) -> None:

@@ -1,7 +1,7 @@
 """Every tuned number of the iterative solvers, in one place.
 
 `llr-cvx bench --part settings` multiplies and divides each of them by three and reports what that costs in time and
-in gaps missed over a fixed set of problems; docs/speed.md shows its result. Lengths are shares of `typical_weight`, so
+in gaps missed over a fixed set of problems. Lengths are shares of `typical_weight`, so
 that they scale with the data.
 """
 
@@ -16,33 +16,34 @@ MIN_PROGRESS = 0.8  # share of the gap that a step may leave before its system i
 CG_LOOSEST, CG_TIGHTEST = 0.01, 1e-10  # relative accuracy of the systems
 CG_TIGHTEN, CG_RELAX = 0.1, 10.0  # factors of that accuracy after a step without and with progress
 SMALLEST_STEP = 0.01  # share of a primal-dual step below which the plain step of Algorithm 1 is taken instead
+TINY_EPSILON = 1e5  # multiple of the last epsilon below which it is held while rounding W lowers J
 
 # ---- linear systems ---------------------------------------------------------------------------------------
 
 EASY_CG = 16  # iterations after which block Jacobi is joined by a coarse level
 MAX_CG = 2000
-STIFF_EDGE = 0.03  # share of the largest c_e above which an edge joins its samples to a group
-FACTOR_COST = 25.0  # 40 + N^3 / (this (N + E)) iterations cost as much as solving with one factorisation per feature
-KEEP_FACTORED = 300  # where they cost less iterations than this, a run that needed factors once uses them to the end
+STIFF_EDGE = 0.003  # share of the largest c_e above which an edge joins its samples to a group
+FACTOR_COST = 12.0  # 40 + (n^3 + 5 terms^2) / (this (N + E)) iterations cost as much as factors for n groups
+FEW_GROUPS = 0.7  # share of the samples above which groups are not worth factors of their own
+KEEP_FACTORED = 150  # where they cost less iterations than this, a run that needed factors once uses them to the end
 MAX_FACTORS = 1e7  # entries of all factors together: 80 MB
 HELD_CURVATURE = 1e3  # multiple of its coupling from which a weight counts as decoupled
 
 # ---- which edges fuse, which weights vanish ---------------------------------------------------------------
 
+LARGEST_RADIUS = 1e3  # multiple of sqrt(d) sum_i ||x_i|| to which lambda1 omega_e is cut down
 INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
-INDISTINCT = 100.0  # multiple of epsilon below which IRLS takes a weight for zero and two rows for equal
+ZERO_WEIGHT, EQUAL_ROWS = 100.0, 1e3  # multiples of epsilon up to which a weight is zero, and two rows are equal
+SHORT_WEIGHT, SHRINKS = 1e4, 0.6  # and up to which a weight is zero if it has fallen to this share with epsilon
 
 # ---- the strategy of the fast solver ----------------------------------------------------------------------
 
 DENSE = 700  # samples up to which matrices are inverted and IRLS is fast
-HANDOVER = 3e-3  # relative gap at which splitting takes over from IRLS where its systems are slow,
+HANDOVER, SLOW_CG = 3e-3, 20  # relative gap at which splitting takes over if a system takes so many iterations,
 MANY_HANDOVER = 0.1  # and for more than DENSE samples in any case
-SLOW_CG, HARD_CG = 20, 150  # conjugate gradient iterations of a slow system, and of one at which it takes over at once
-MAX_FUSED_COLD = 0.9  # share of fused edges up to which it takes over; beyond it the finish is tried at once,
-MAX_FUSED_WARM = 0.88  # and up to which it goes on from a neighbouring solution: clusters move slowly
+HARD_CG = 150  # iterations of a system at which it takes over at once
+MAX_FUSED = 0.9  # share of fused edges up to which splitting is tried: clusters move slowly
 SPLITTING_GAIN = 0.1  # share of the gap that it must not leave, or IRLS goes on from its own point
-FINISH_TOL = 1e-9  # a tol from here on asks for the exact support and clusters,
-FIRST_FINISH, NEXT_FINISH = 3e-7, 0.03  # tried at this relative gap, and after a failure at this share of it
 
 # ---- splitting --------------------------------------------------------------------------------------------
 
@@ -58,14 +59,3 @@ INNER_CG = 3  # conjugate gradient iterations per round for more than DENSE samp
 NEGLIGIBLE_EDGE = 1e-15  # share of the largest r_e up to which an edge does not couple
 COARSE_ALPHA, MAX_BISECTIONS = 0.1, 40  # error of alpha_i above which its root is bracketed, in so many steps
 L1_STEPS = 10  # Newton steps for ||w_i||_1 at most; mostly two are made
-
-# ---- the finish on a face ---------------------------------------------------------------------------------
-
-FINISH_CG = 400  # conjugate gradient iterations in all
-MAX_FREE = 20  # free weights per cluster beyond which a face is large: its systems are hard
-FACE_LOOSE, FACE_TIGHT = 1e-2, 1e-4  # accuracy of its systems before and after the face has settled
-HOPELESS_CG = 100  # iterations to the loose accuracy that show a wrong face
-COMPLETION_ROUNDS = 600  # for up to DENSE samples in clusters, and a sixth of it for more
-SMALL_CLUSTER = 6.0  # samples
-GIVEN_WEIGHT = 1e-2  # weight of a v that is given, against that of one that is free
-MAX_APART = 0.1  # share of their first distance at which two sets have no point in common: the face is wrong

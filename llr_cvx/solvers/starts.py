@@ -16,6 +16,9 @@ from llr_cvx.solution import Solution
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.smoothing import smoothed
 
+#: A typical weight within these has epsilons, the smallest included, whose squares are normal doubles.
+_SQUARABLE = (1e-135, 1e135)
+
 
 class Duals(NamedTuple):
     """The dual unknowns of primal-dual IRLS: u_e in the unit ball and z_ik in [-1, 1]."""
@@ -40,12 +43,19 @@ class Start(NamedTuple):
 
 
 def typical_weight(problem: Problem) -> float:
-    """The size of |w_ik| when samples are fitted alone: all lengths scale with it, and so with the data."""
+    """The size of |w_ik| when samples are fitted alone: all lengths scale with it, and so with the data.
+
+    Samples whose score would drown in the rounding of the largest one say nothing about it.
+    """
     largest = np.abs(problem.X).max(axis=1)
     largest = largest[largest > 0]
     if not largest.size:
         return 10.0
-    return float(np.median(1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)))
+    with np.errstate(over="ignore", divide="ignore"):  # samples may be as small as 5e-324
+        weight = 1.0 / (4.0 * problem.lambda2 / largest + 0.5 * largest)
+    weight = weight.clip(*_SQUARABLE)
+    score = largest * weight
+    return float(np.median(weight[score >= np.finfo(float).eps * score.max()]))
 
 
 def cold_start(problem: Problem) -> Start:

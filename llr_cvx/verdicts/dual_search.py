@@ -15,11 +15,11 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate, certificate
 from llr_cvx.solvers.fast.solver import minimise
-from llr_cvx.solvers.run import Best, Limits, Run
+from llr_cvx.solvers.run import Best, Limits, Run, capped
 from llr_cvx.solvers.starts import cold_start, warm_start
 
 #: Relative gap that the search for a dual point aims at, and the iterations it may take.
-SEARCH_TOL, SEARCH_ITERATIONS = 1e-10, 150
+SEARCH_TOL, SEARCH_ITERATIONS = 1e-12, 150
 
 
 def certify(
@@ -67,8 +67,10 @@ def search(problem: Problem, W: FloatArray, time_limit: float | None = None) -> 
         best.adopt(W, problem.objective(W))
         return best
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
+    model = capped(problem)
     helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
-    start = warm_start(problem, W) if helps else cold_start(problem)
-    run = Run(problem, SEARCH_TOL, start, Limits(SEARCH_ITERATIONS, limit))
+    start = warm_start(model, W) if helps else cold_start(model)
+    run = Run(model, SEARCH_TOL, start, Limits(SEARCH_ITERATIONS, limit), problem)
     minimise(run)
+    run.best.W = run.W
     return run.best

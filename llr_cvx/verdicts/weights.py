@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,7 @@ from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate, certificate, entropy, shown_gap
 from llr_cvx.verdicts.dual_search import search
+from llr_cvx.verdicts.residuals import Residuals, residuals
 
 #: How many samples, coordinates and edges a verdict spells out.
 LISTED = 5
@@ -58,6 +60,9 @@ class Verdict:
         known; the worst first.
     should_be_fused : array of shape (m, 2)
         Edges (i, j) whose rows are proved to be farther apart than in any optimal W and are equal in the best.
+    residuals : Residuals
+        Relative KKT residuals of W and the dual point: `fit`, `network`, `selection`, and the `largest` of them. For
+        comparison with other papers; they prove nothing about J(W) - J*.
     """
 
     accepted: bool
@@ -70,6 +75,7 @@ class Verdict:
     sample_gaps: FloatArray = field(repr=False)
     should_be_zero: IntArray = field(repr=False)
     should_be_fused: IntArray = field(repr=False)
+    residuals: Residuals = field(repr=False)
 
     @property
     def worst_samples(self) -> IntArray:
@@ -83,7 +89,7 @@ class Verdict:
         lines = [
             f"{'accepted' if self.accepted else 'rejected'} at tol {self.tol:g}: "
             f"J(W) = {self.objective:.12g} is above the optimum by at least {low:.3g} and at most {high:.3g} "
-            f"(relative {relative:.2e})"
+            f"(relative {relative:.2e})",
         ]
         bounded = self.certificate.bounded_dual
         if bounded is not None:
@@ -144,27 +150,43 @@ def verify(problem: Problem, W: ArrayLike, tol: float = 1e-6, *, time_limit: flo
     W = check.weight_matrix(W, problem.shape)
     tol = check.real_number(tol, "tol", strict=True)
     best = search(problem, W, time_limit)
-    proof = certificate(problem, W, best.alpha, best.U)
+    return judge(problem, W, tol, Reference(best.W, best.alpha, best.U))
+
+
+class Reference(NamedTuple):
+    """What W is judged by: the best W known, a dual point, and where they are known already, bounds of J*."""
+
+    W: FloatArray
+    alpha: FloatArray
+    U: FloatArray
+    lower: float = 0.0
+    upper: float = np.inf
+
+
+def judge(problem: Problem, W: FloatArray, tol: float, by: Reference) -> Verdict:
+    """The verdict on a finite W that the reference allows; nothing is searched for."""
+    proof = certificate(problem, W, by.alpha, by.U)
     data = tuple(getattr(problem, name) for name in checker.PROBLEM)
     with np.errstate(all="ignore"):
         low, high = checker.primal(data, W)
-        _, best_high = checker.primal(data, best.W)
-        dual, _, _ = checker.dual(data, proof.alpha, proof.U)
+        upper = min(by.upper, checker.primal(data, by.W)[1])
+        lower = max(by.lower, checker.dual(data, proof.alpha, proof.U)[0])
     objective = problem.objective(W)
-    suboptimality = (max(low - best_high, 0.0), high - dual)
+    suboptimality = (max(low - upper, 0.0), high - lower)
     parts = gap_parts(problem, W, proof) if problem.lambda2 > 0 and np.isfinite(objective) else {}
-    zero, fused = _excess(problem, W, best.W, proof, max(best_high - dual, 0.0))
+    zero, fused = _excess(problem, W, by.W, proof, max(upper - lower, 0.0))
     return Verdict(
         accepted=bool(suboptimality[1] <= tol * low),
         suboptimality=suboptimality,
         objective=objective,
         tol=tol,
-        reference=best.objective,
+        reference=problem.objective(by.W),
         certificate=proof,
         violations={name: float(part.sum()) for name, part in parts.items()},
         sample_gaps=_by_sample(problem, parts),
         should_be_zero=zero,
         should_be_fused=fused,
+        residuals=residuals(problem, W, proof.alpha, proof.U),
     )
 
 

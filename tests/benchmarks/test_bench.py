@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from llr_cvx.benchmarks import conic as bench_conic
 from llr_cvx.benchmarks import measure as bench
-from llr_cvx.benchmarks import sensitivity
+from llr_cvx.benchmarks import plan, sensitivity
 from llr_cvx.benchmarks import tables as report
 from llr_cvx.benchmarks.conic import Attempt, cheapest, measure_conic
 from llr_cvx.benchmarks.measure import SOLVERS, Record, Rules, instance, measure_path, measure_solver
@@ -425,8 +425,8 @@ def run(*arguments: str) -> Result:
 
 
 def test_one_run_one_table_one_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "DIM_N", 40)
-    monkeypatch.setattr(cli, "IRLS_N", 40)
+    monkeypatch.setattr(plan, "DIM_N", 40)
+    monkeypatch.setattr(plan, "IRLS_N", 40)
     files = tmp_path / "bench.svg", tmp_path / "bench.json"
     result = run(*SMALL, "--figure", str(files[0]), "--json", str(files[1]))
     assert result.exit_code == 0, result.output
@@ -462,8 +462,8 @@ def test_coupled_and_large_come_on_request(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_plane_comes_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "LAMBDA1S", (0.01, 1.0))
-    monkeypatch.setattr(cli, "LAMBDA2S", (0.1, 1.0))
+    monkeypatch.setattr(plan, "LAMBDA1S", (0.01, 1.0))
+    monkeypatch.setattr(plan, "LAMBDA2S", (0.1, 1.0))
     small = ("--part", "plane", "--n", "24", "--d", "2,3", "--no-figure")
     result = run(*small)
     assert result.exit_code == 0, result.output
@@ -550,7 +550,7 @@ def test_a_setting_is_restored_after_an_error() -> None:
         (["--gaps", "nan"], "nan is out of range"),
         (["--sizes", "4"], "4 is out of range: finite and at least 8"),
         (["--figure", "x.txt"], "must end in one of .png"),
-        (["--json", "no/such/folder/x.json"], "the folder of no/such/folder/x.json does not exist"),
+        (["--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: its folder does not exist"),
         (["--only", "NOTHING"], "no setting is called 'NOTHING'"),
         (["--gap", "0"], "0.0 is not in the range"),
         (["--part", "marathon"], "'marathon' is not one of"),
@@ -568,3 +568,51 @@ def test_the_help_teaches() -> None:
     text = run("--help").output
     for word in ("race", "coupled", "large", "settings", "IRLS and FAST", "Exit 0", "Examples", "--json"):
         assert word in text
+
+
+# ---- interrupted ------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured before the interruption is neither lost nor measured again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    small = ("--part", "size", "--sizes", "40,50,60", "--no-figure", "--json", str(tmp_path / "r.json"))
+    measured: list[tuple[str, int]] = []
+
+    def count(part: str, solver: str, p: Problem, gap: float, *rest: Any, **options: Any) -> Record:
+        if len(measured) == 4 and not (tmp_path / "interrupted").exists():
+            (tmp_path / "interrupted").touch()
+            raise KeyboardInterrupt
+        measured.append((solver, p.shape[0]))
+        return record(solver, float(len(measured)), part="size", N=p.shape[0], d=20, gap=gap)
+
+    monkeypatch.setattr(bench, "measure_solver", count)
+    assert run(*small).exit_code != 0
+    assert not (tmp_path / "r.json").exists()
+    result = run(*small)
+    assert result.exit_code == 0, result.output
+    assert "with 4 finished" in result.stderr
+    assert re.search(r"\[6/6, about \d+ s left\] size: FAST to 1e-04, N = 60", result.stderr)
+    assert measured == [(solver, N) for N in (40, 50, 60) for solver in ("IRLS", "FAST")]
+    records = json.loads((tmp_path / "r.json").read_text())["records"]
+    assert sorted(r["seconds"] for r in records) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert list((tmp_path / "cache" / "llr-cvx").iterdir()) == []
+    run(*small)
+    assert len(measured) == 12  # a finished run is not resumed
+
+
+def test_fresh_measures_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found: list[Any] = [record(part="size"), KeyboardInterrupt(), record(part="size"), record(part="size")]
+
+    def measure(*_args: Any, **_options: Any) -> Record:
+        item = found.pop(0)
+        if isinstance(item, BaseException):
+            raise item
+        return item  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(bench, "measure_solver", measure)
+    small = ("--part", "size", "--sizes", "40", "--no-figure")
+    run(*small)
+    assert run(*small, "--fresh").exit_code == 0
+    assert found == []

@@ -9,10 +9,12 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.datasets import load_breast_cancer
 
 from llr_cvx.cli import main
-from llr_cvx.cli.cmd_detect import _interval
+from llr_cvx.cli.outliers import _interval
 from llr_cvx.datasets import make_synthetic
+from llr_cvx.detection.calibration import benjamini_hochberg
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import Explanation
 
@@ -63,7 +65,10 @@ def test_scores_json_and_report_agree(files):
     assert [row["id"] for row in scores] == [f"S{k}" for k in range(24)]
     for row, score in zip(scores, everything["scores"], strict=True):
         assert float(row["log_ratio"]) == score["log_ratio"]
-        assert float(row["lower"]) <= float(row["log_ratio"]) <= float(row["upper"])
+        assert list(row) == ["id", "log_ratio", "pvalue", "outlier", "rank", "reasons"]
+        assert score["lower"] <= float(row["log_ratio"]) <= score["upper"]
+        assert score["relative_to_base"] == pytest.approx(score["log_ratio"] - np.log(24 / 50))
+        assert (row["pvalue"], score["pvalue"]) == ("", None)  # a given threshold: nothing was held out
         assert row["outlier"] == str(int(np.exp(score["log_ratio"]) < 0.3))
     assert [o["id"] for o in everything["outliers"]] == [
         row["id"] for row in sorted(scores, key=lambda row: float(row["log_ratio"])) if row["outlier"] == "1"
@@ -77,14 +82,14 @@ def test_scores_json_and_report_agree(files):
 def test_scaling_is_that_of_the_inliers(files, scale):
     from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-    done = detect(files, "--id", "serial", "--scale", scale, "--json", str(files / "j.json"))
+    done = detect(files, "--id", "serial", "--threshold", "0.5", "--scale", scale, "--json", str(files / "j.json"))
     assert done.exit_code == 0, done.output
     inlier, test, _ = make_synthetic(4, 0, 50, 20, 4)
     scalers = {"standard": StandardScaler, "robust": RobustScaler, "minmax": MinMaxScaler}
     X = np.vstack([inlier, test])
     if scale != "none":
         X = scalers[scale]().fit(inlier).transform(X)
-    expected = LLRDetector().fit(X, np.repeat([1, -1], [50, 24])).log_ratio_[50:]
+    expected = LLRDetector(threshold=0.5).fit(X, np.repeat([1, -1], [50, 24])).log_ratio_[50:]
     found = [s["log_ratio"] for s in json.loads((files / "j.json").read_text())["scores"]]
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
@@ -109,6 +114,41 @@ def test_the_solver_can_be_chosen_and_is_named(files, solver, name):
     assert done.stdout.splitlines()[-1].startswith(f"{name}: optimal, proven relative gap ")
 
 
+def test_quiet_and_verbose(files):
+    plain, quiet, verbose = (detect(files, "--id", "serial", "--tau", "1", *flag) for flag in ([], ["-q"], ["-v"]))
+    assert plain.stderr.startswith("note: more than half")
+    assert quiet.stderr == ""
+    assert quiet.stdout.splitlines()[:-1] == plain.stdout.splitlines()[:-1]
+    assert re.search(r"^ +1  irls +J .*  gap ", verbose.stderr, re.MULTILINE)
+    times = re.search(
+        r"^reading (\S+) s; fitting and explaining (\S+) s; writing (\S+) s$", verbose.stderr, re.MULTILINE
+    )
+    assert all(float(seconds) >= 0 for seconds in times.groups())
+
+
+def test_the_tolerance_follows_the_number_of_rows(files, monkeypatch):
+    assert "(asked for 1e-08), " in detect(files, "--id", "serial").stdout
+    monkeypatch.setattr("llr_cvx.cli.cmd_detect.TOL_BY_ROWS", {50: 1e-8, 74: 1e-3, np.inf: 0.1})
+    assert "(asked for 1e-03), " in detect(files, "--id", "serial").stdout
+    assert "(asked for 1e-05), " in detect(files, "--id", "serial", "--tol", "1e-5").stdout
+
+
+def test_reading_and_the_page_take_little_of_the_time(tmp_path):
+    """A small version of what docs/detect.md measures: at most a quarter of the fit, and a small page."""
+    rng = np.random.default_rng(0)
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(rng.normal(size=(3000, 18)).round(4), columns=[f"sensor {k}" for k in range(18)])
+    table["type"], table["tested"] = rng.choice(list("abcde"), 3000), rng.random(3000) < 0.8
+    table.iloc[:60, 3] += 8.0
+    table[1000:].to_csv(tmp_path / "good.csv", index=False)
+    table[:1000].to_csv(tmp_path / "new.csv", index=False)
+    done = detect(tmp_path, "-v", "--report", str(tmp_path / "p.html"), "--fdr", "0.1")
+    assert done.exit_code == 0, done.output
+    reading, fitting, writing = map(float, re.findall(r"(?:reading|explaining|writing) (\S+) s", done.stderr))
+    assert reading + writing < fitting / 4
+    assert 20_000 < (tmp_path / "p.html").stat().st_size < 400_000
+
+
 def test_lambda_can_be_chosen(files):
     done = detect(files, "--id", "serial", "--choose-lambda", "--json", str(files / "j.json"))
     assert done.exit_code == 0, done.output
@@ -117,7 +157,7 @@ def test_lambda_can_be_chosen(files):
     losses = [loss for (loss,) in choice["loss"]]
     assert chosen == choice["lambda1s"][int(np.argmin(losses))]
     said = (
-        f"chosen lambda1 = {chosen:.3g}, lambda2 = 1 out of 8 values of lambda1 from 0.01 to 3: the lowest loss on "
+        f"chosen lambda1 = {chosen:.3g}, lambda2 = 1 out of 7 values of lambda1 from 0.01 to 10: the lowest loss on "
         f"held-out rows over 5 folds, {min(losses):.4f} +- "
     )
     assert said in done.stdout
@@ -130,7 +170,13 @@ def test_lambda_can_be_chosen(files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tau", "1", "--contamination", "0.1"], "contradict each other"),
+        (["--tau", "1", "--contamination", "0.1"], "--threshold and --contamination contradict each other"),
+        (["--fdr", "0.1", "--false-alarm", "0.1"], "--fdr and --false-alarm contradict each other"),
+        (["--fdr", "10"], "'--fdr': 10 is not between 0 and 1; for 10 % write 0.1"),
+        (["--false-alarm", "0"], "'--false-alarm': 0 is not between 0 and 1"),
+        (["--false-alarm", "0.01"], "false_alarm=0.01 needs at least 99 held-out inliers"),
+        (["--graph-column", "zzz"], "--graph-column holds 'zzz', but the columns are 'a', 'b', 'c', 'd'"),
+        (["--setting", "best"], "'best' is not one of 'paper', 'detection'"),
         (["--sigma", "wide"], "'--sigma': a number > 0 or \"median\" is needed, got 'wide'"),
         (["--sigma", "0"], "got '0'"),
         (["--lambda1", "-1"], "'--lambda1': -1.0 is not in the range x>=0"),
@@ -148,11 +194,9 @@ def test_lambda_can_be_chosen(files):
         (["--drop", "zzz"], "no column 'zzz'"),
         (["--out", "no/such/place.csv"], "cannot write"),
         (["--solver", "magic"], "'magic' is not one of 'fast', 'irls', 'exact'"),
-        (["--json", "-"], "--json writes a file, not standard output"),
-        (["--out", "-"], "--out writes a file, not standard output"),
-        (["--report", "-"], "--report writes a file, not standard output"),
+        (["--json", "-", "--out", "/dev/fd/1"], "--json and --out both write to standard output"),
         (["--report", "page.pdf"], "--report writes an HTML page: page.pdf must end in .html"),
-        (["--id", "Serial"], "has no column 'Serial'; its columns are 'serial'"),
+        (["--id", "number"], "has no column 'number'; its columns are 'serial'"),
     ],
 )
 def test_errors_are_clear_and_nothing_is_written(files, arguments, message):
@@ -233,13 +277,111 @@ def test_constant_columns_one_row_no_outlier_and_all_outliers(files):
     write(files / "one.csv", [[4.0, 0.0, 0.0, 8.0]], header)
     done = detect(files, "--tau", "1e-6", inliers="g.csv", test="t.csv")
     assert "0 of 6 test rows are outliers" in done.output
-    assert "column 'same' is constant (7) among the inliers: it carries no information" in done.output
+    assert done.output.count(" = base - ") == 5  # never without the lowest scores
+    assert "note: left out, since constant among the inliers: 'same'\n" in done.output
     assert "6 of 6 test rows are outliers" in detect(files, "--tau", "1e6", inliers="g.csv", test="t.csv").output
     one = detect(files, "--tau", "0.5", inliers="g.csv", test="one.csv")
     assert "1 of 1 test rows are outliers" in one.output
-    assert "differs in 1 test row(s)" in one.output
+    assert "'same' differs in 1 test row(s), the first row 1\n" in one.output
     assert "give a threshold" not in one.output
-    assert "compares the 1 test row(s) with one another" in detect(files, inliers="g.csv", test="one.csv").output
+    alone = detect(files, inliers="g.csv", test="one.csv").stdout
+    assert "1 of 1 test rows are outliers (p-values, false discovery rate 0.1)" in alone
+    assert "#1 row 1: p = 0.0625, r = " in alone  # 15 of the 30 inliers are held out: p = 1/16
+
+
+@pytest.fixture(scope="module")
+def cancer(tmp_path_factory):
+    """150 benign rows known, and three batches to check: clean, two fifths malignant, all malignant."""
+    data = load_breast_cancer()
+    order = np.random.default_rng(0).permutation(357)
+    benign, malignant = data.data[data.target == 1][order], data.data[data.target == 0]
+    where = tmp_path_factory.mktemp("cancer")
+    names = [name.replace(" ", "_") for name in data.feature_names]
+    batches = {
+        "good": benign[:150],
+        "clean": benign[150:210],
+        "mixed": np.vstack([benign[150:186], malignant[:24]]),
+        "bad": malignant[:60],
+    }
+    for name, X in batches.items():
+        write(where / f"{name}.csv", X, names)
+    return where
+
+
+@pytest.mark.parametrize(
+    ("batch", "least", "most", "whole"),
+    [("clean", 0, 0, "not bad"), ("mixed", 5, 24, "not bad"), ("bad", 40, 60, "BAD")],
+)
+def test_outliers_are_told_by_calibrated_pvalues(cancer, batch, least, most, whole):
+    out, everything = cancer / "scores.csv", cancer / "all.json"
+    done = detect(cancer, "--setting", "detection", "--out", str(out), "--json", str(everything), test=f"{batch}.csv")
+    assert done.exit_code == 0, done.output
+    assert "(p-values, false discovery rate 0.1)" in done.stdout
+    assert "100 of the 150 inliers are held out for p-values: none is below 1/101, so 6 rows must stand" in done.stdout
+    assert f"the batch as a whole is {whole}: test rows score below held-out inliers in " in done.stdout
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    p = np.array([float(row["pvalue"]) for row in rows])
+    flagged = np.array([row["outlier"] == "1" for row in rows])
+    assert least <= flagged.sum() <= most
+    assert np.array_equal(flagged, benjamini_hochberg(p, 0.1))
+    assert sorted(int(row["rank"]) for row in rows) == list(range(1, 61))
+    assert " = base - " in done.stdout  # scores, whatever was decided
+    result = json.loads(everything.read_text())
+    assert result["batch"]["bad"] == (whole == "BAD")
+    assert result["parameters"]["held_out"] == 100
+    assert [row["pvalue"] for row in result["scores"]] == p.tolist()
+
+
+def test_the_seed_decides_which_inliers_are_held_out(cancer):
+    first, again, other = (
+        detect(cancer, "--seed", seed, "--false-alarm", "0.05", test="mixed.csv").stdout for seed in ("1", "1", "2")
+    )
+    assert first.splitlines()[:-1] == again.splitlines()[:-1]  # all but the seconds
+    assert first.splitlines()[:-1] != other.splitlines()[:-1]
+    assert "outliers (p-values, false alarm rate 0.05)" in first
+
+
+def test_with_too_few_inliers_rows_are_ranked_and_it_says_why(cancer):
+    lines = (cancer / "good.csv").read_text().splitlines()
+    (cancer / "few.csv").write_text("\n".join(lines[:11]))
+    (cancer / "some.csv").write_text("\n".join(lines[:26]))
+    few = detect(cancer, "--out", str(cancer / "s.csv"), inliers="few.csv", test="mixed.csv")
+    assert few.stdout.startswith("ranked only: 10 inlier(s) are too few to hold some out for p-values; from 20 on")
+    assert "outliers" not in few.stdout
+    assert few.stdout.count(" = base - ") == 5
+    scores = list(csv.DictReader((cancer / "s.csv").read_text().splitlines()))
+    assert {(row["outlier"], row["pvalue"]) for row in scores} == {("", "")}
+    some = detect(cancer, "--report", str(cancer / "r.html"), inliers="some.csv", test="mixed.csv").stdout
+    assert some.startswith("ranked only: 25 inliers are too few to call single rows outliers")
+    assert "none is below 1/14, so 43 rows must stand out before any is an outlier (1 with 599 held out)" in some
+    assert some.count(": p = 0.0714, r = ") >= 3
+    assert "The 5 lowest scores" in (cancer / "r.html").read_text()
+
+
+def test_conditional_scaling_finds_a_broken_correlation(files):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(160, 1))
+    X = np.hstack([a, a + 0.1 * rng.normal(size=(160, 1)), rng.normal(size=(160, 2))])
+    X[-8:, 1] *= -1  # usual values, unusual together
+    X[-8:, :2] += 1.2 * np.sign(X[-8:, :2])
+    write(files / "g.csv", X[:120], list("abcd"))
+    write(files / "t.csv", X[120:], list("abcd"))
+    found = {}
+    for scale in ("standard", "conditional"):
+        done = detect(files, "--scale", scale, "--json", str(files / "j.json"), inliers="g.csv", test="t.csv")
+        assert done.exit_code == 0, done.output
+        found[scale] = [o["test_row"] for o in json.loads((files / "j.json").read_text())["outliers"]]
+    assert len(set(found["conditional"]) & set(range(33, 41))) >= 7
+    assert len(found["conditional"]) <= 9
+    assert len(found["standard"]) < len(found["conditional"])
+
+
+def test_a_suspicious_inlier_is_named(files):
+    inlier, _, _ = make_synthetic(4, 0, 50, 20, 4)
+    inlier[7] = 9.0
+    write(files / "g.csv", inlier, list("abcd"))
+    done = detect(files, "--id", "serial", inliers="g.csv")
+    assert "which do not look like the others: row 8" in done.stderr
 
 
 def test_help_teaches():
@@ -256,7 +398,7 @@ def test_a_number_that_names_the_rows_is_noted(files):
     done = detect(files, "--json", str(files / "j.json"), inliers="g.csv", test="t.csv")
     note = "column 'no' looks like row names: --id no to use it as such, --drop no to ignore it"
     assert done.stderr.count(note) == 1
-    assert json.loads((files / "j.json").read_text())["notes"] == [note]
+    assert json.loads((files / "j.json").read_text())["notes"].count(note) == 1
     for option in ("--id", "--drop"):
         cured = detect(files, option, "no", inliers="g.csv", test="t.csv")
         assert cured.exit_code == 0, cured.output
@@ -264,7 +406,7 @@ def test_a_number_that_names_the_rows_is_noted(files):
 
 
 def test_a_threshold_that_flags_most_rows_is_noted(files):
-    many = detect(files, "--id", "serial", "--tau", "1")
+    many = detect(files, "--id", "serial", "--threshold", "1")
     assert "more than half of the test rows" in many.stderr
     assert "r = n/n' = 24/50 = 0.48" in many.stderr
     assert "more than half" not in detect(files, "--id", "serial", "--contamination", "0.5").output
@@ -286,7 +428,7 @@ def test_rows_without_ids_are_numbered_as_in_their_file(files):
         assert f"row {outlier['id']}</a>" in report.read_text()
         for reason in outlier["reasons"]:
             assert float(lines[outlier["test_row"]].split(",")[reason["column"]]) == reason["value"]
-    assert "rows are numbered from 1" in report.read_text()
+    assert "Rows are numbered from 1" in report.read_text()
     named = detect(files, "--id", "serial", "--report", str(report))
     assert "numbered from 1" not in named.stdout + report.read_text()
 

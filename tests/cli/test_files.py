@@ -36,8 +36,11 @@ def test_what_is_wrong_with_weights_is_named(tmp_path: Path) -> None:
         "nan.npy": (ValueError, r"W in .*nan\.npy has a non-finite value nan at row 0, column 1"),
         "complex.npy": (TypeError, r"W in .*complex\.npy is complex"),
         "object.npy": (ValueError, r"object\.npy is not a readable \.npy file"),
-        "cut.npy": (ValueError, r"cut\.npy is not a readable \.npy file \(truncated or foreign\)"),
-        "archive.npy": (ValueError, r"archive\.npy is an \.npz archive named \.npy"),
+        "cut.npy": (
+            ValueError,
+            r"cut\.npy is not a readable \.npy file \(truncated, damaged or foreign\): it ends after 12 of 16",
+        ),
+        "archive.npy": (ValueError, r"archive\.npy is not a readable .*: it is an \.npz archive named \.npy"),
         "other.npz": (ValueError, r"other\.npz is an \.npz of something else: it has no W"),
         "hole.csv": (ValueError, r"hole\.csv, line 2, column '2' is empty: fill or remove such rows$"),
         "none.csv": (FileNotFoundError, r"none\.csv: no such file"),

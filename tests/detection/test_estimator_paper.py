@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from llr_cvx.datasets import make_synthetic
+from llr_cvx.detection.decision import fence
 from llr_cvx.detection.estimator import LLRDetector
 
 
@@ -44,7 +45,7 @@ def test_auc_planted_features_and_default_threshold(d, auc, share, precision):
 
         # The default threshold flags few rows; tau = 1 would flag all of them.
         assert np.all(score < 0)
-        below = score < LLRDetector()._offset(score)
+        below = score < fence(score)
         flagged, right = flagged + below.sum(), right + (below & outlier).sum()
 
     assert np.mean(aucs) > auc

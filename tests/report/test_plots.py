@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from llr_cvx.datasets import make_synthetic  # noqa: E402
 from llr_cvx.detection.estimator import LLRDetector  # noqa: E402
+from llr_cvx.detection.explanation import Explanation, Reason  # noqa: E402
 from llr_cvx.detection.selection import LambdaCurve  # noqa: E402
 from llr_cvx.report import plots  # noqa: E402
 from llr_cvx.solution import Trace  # noqa: E402
@@ -77,6 +79,37 @@ def test_weights_show_the_matrix_and_mark_the_outliers(detector):
     assert [t.get_text() for t in ax.get_yticklabels()] == list("abcdef")
 
 
+@pytest.mark.parametrize("d", [30, 300])
+def test_many_features_are_shown_strongest_first_and_the_rest_summed_up(d):
+    rng = np.random.default_rng(0)
+    W, names = rng.normal(size=(50, d)), [f"f{k}" for k in range(d)]
+    ax = draw(plots.plot_weights(W, names=names))
+    (image,) = ax.get_images()
+    ticks = [t.get_text() for t in ax.get_yticklabels()]
+    if d == 30:
+        np.testing.assert_array_equal(image.get_array(), W.T)
+        assert ticks == names
+    else:
+        peaks = np.abs(np.asarray(image.get_array())).max(axis=1)
+        assert len(peaks) == plots.MAX_FEATURES == len(ticks)
+        assert np.all(np.diff(peaks) <= 0)
+        assert ticks[0] == f"f{np.abs(W).max(axis=0).argmax()}"
+        assert "260 more: |weight| up to " in ax.get_ylabel()
+    reasons = [Reason(f"f{k}", k, 1.0, (0.0, 1.0), weight=1.0, contribution=-1.0 / (k + 1)) for k in range(d)]
+    e = Explanation(1, 0, -1.0, 0.3, (-1.0, -1.0), True, tuple(reasons), None, 0, 1, ())
+    bars = draw(plots.plot_contributions(e))
+    assert len(bars.patches) == 13
+    assert bars.get_yticklabels()[-1].get_text() == f"{d - 12} more features"
+    assert sum(bar.get_width() for bar in bars.patches) == pytest.approx(sum(r.contribution for r in reasons))
+    assert {matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in bars.patches} == {plots.ORANGE}
+
+
+def test_one_colour_is_for_outliers_only():
+    assert plots.ORANGE not in [colour for _, colour in plots.STYLES]
+    style = files("llr_cvx.report").joinpath("page.css").read_text(encoding="utf-8")
+    assert f"--out: {plots.ORANGE.lower()};" in style
+
+
 def test_scores_show_every_row_once_and_ring_those_below(detector):
     y = detector.solution_.problem.y
     ax = draw(plots.plot_scores(detector.log_ratio_, y=y, offset=detector.offset_, outliers=range(60, 64)))
@@ -109,7 +142,7 @@ def test_convergence_shows_objective_and_bound(detector):
 
 
 def test_convergence_marks_the_smoothed_objective_of_irls_steps_only():
-    phase = np.array(["irls", "irls", "splitting", "finish"])
+    phase = np.array(["irls", "irls", "splitting", "rounding"])
     J = np.array([3.0, 2.0, 2.5, 1.0])
     smoothed = np.array([3.5, 2.2, np.nan, np.nan])
     dual = np.array([-1.0, 0.5, 0.9, 1.0])

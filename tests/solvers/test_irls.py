@@ -21,9 +21,9 @@ from llr_cvx.solvers import irls, settings
 from llr_cvx.solvers.irls import Irls, plain_step, primal_dual_curvature
 from llr_cvx.solvers.linear import newton_system
 from llr_cvx.solvers.linear.newton_system import Level
-from llr_cvx.solvers.run import Step
+from llr_cvx.solvers.run import Best, Step
 from llr_cvx.solvers.smoothing import smoothed, smoothed_objective
-from llr_cvx.solvers.starts import Duals
+from llr_cvx.solvers.starts import Duals, cold_start
 
 LAMBDA1, LAMBDA2 = (0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 0.1, 1.0, 10.0)
 PLANE = [(d, l1, l2) for d in (10, 50) for l1 in LAMBDA1 for l2 in LAMBDA2]
@@ -85,7 +85,7 @@ def test_objective_equals_the_exact_one_within_both_gaps(lambda1: float, lambda2
 
 def test_without_coupling_it_is_the_closed_form() -> None:
     p = small(lambda1=0.0, lambda2=0.7)
-    s = llr.solve_irls(p, tol=1e-10)
+    s = llr.solve_irls(p, tol=1e-12)
     assert s.objective == pytest.approx(p.objective(solve_decoupled(p)), rel=1e-9)
     np.testing.assert_allclose(p.scores(s.W), p.scores(solve_decoupled(p)), atol=1e-9)
 
@@ -153,7 +153,7 @@ def test_plain_steps_alone_obey_lemma_2_however_early_their_system_stops(
 ) -> None:
     monkeypatch.setattr(irls, "line_search", lambda *_: None)
     if cg_iterations:
-        monkeypatch.setattr(newton_system, "_patience", lambda _: [(Level.JACOBI, cg_iterations)])
+        monkeypatch.setattr(newton_system, "_patience", lambda *_: [(Level.JACOBI, cg_iterations)])
     p = random_problem(seed, 24, 3, lambda1, lambda2)
     s, steps = watched(p, max_iter=40)
     assert s.trace is not None
@@ -341,11 +341,37 @@ def test_the_last_step_gives_exact_zeros_and_rows_and_does_not_raise_J(seed: int
 
 
 def test_rounding_that_would_raise_J_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "INDISTINCT", 1e6)
+    monkeypatch.setattr(settings, "ZERO_WEIGHT", 1e6)
     s, steps = watched(small(), tol=1e-6)
     assert s.status == "optimal"
     assert steps[-1].phase == "irls"
     assert s.objective == min(step.objective for step in steps)
+
+
+def test_weights_and_rows_are_rounded_by_their_length_and_by_whether_it_falls_with_epsilon() -> None:
+    p = Problem(np.eye(4), [1, 1, -1, -1], [[2, 3]], [1.0], lambda1=0.1, lambda2=1.0)
+    start = cold_start(p)
+    method = Irls(p, start, Best(p, start.W))
+    W = np.diag([0.9 * settings.ZERO_WEIGHT, 1.1 * settings.ZERO_WEIGHT, 0.9 * settings.SHORT_WEIGHT, 1e6])
+    W[2:, 3] = 1e6, 1e6 + 0.5 * settings.EQUAL_ROWS
+    W[3, 2] = W[2, 2]
+    method.at = smoothed(p, W, 1.0)
+    method.W_before = W.copy()  # nothing has moved since epsilon shrank: only the shortest weight is zero
+    assert np.array_equal(method.rounded()[:2], np.diag([0.0, W[1, 1], 0.0, 0.0])[:2])
+    assert method.rounded()[2, 2] == W[2, 2]
+    assert np.array_equal(method.rounded()[2], method.rounded()[3])
+    method.W_before = W / (0.9 * settings.SHRINKS)  # all have fallen: those that are short are zero
+    assert np.array_equal(method.rounded() == 0.0, W < 1e6)
+
+
+def test_supports_and_clusters_of_a_gap_of_1e_9_are_those_of_the_optimum() -> None:
+    cells = [(d, l1, l2) for d in (5, 20) for l1 in (0.01, 0.1, 1.0) for l2 in (0.03, 0.3)]
+    same = 0
+    for d, lambda1, lambda2 in cells:
+        p = instance(100, d, 3, lambda1, lambda2)
+        s, exact = llr.solve_irls(p, 1e-9), llr.solve_fast(p, 1e-12)
+        same += np.array_equal(s.support, exact.support) and np.array_equal(s.clusters, exact.clusters)
+    assert same >= len(cells) - 1
 
 
 def test_supports_and_clusters_that_are_proved_are_exact() -> None:

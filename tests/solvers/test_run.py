@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 from builders import contradictions, proved, random_problem
 from scipy.optimize import brentq
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import certificate, lower_bound
 from llr_cvx.solution import ConvergenceWarning, Solution
-from llr_cvx.solvers import irls
+from llr_cvx.solvers import irls, settings
 from llr_cvx.solvers.irls import Irls
-from llr_cvx.solvers.run import Best, Iterate, Limits, Run, Step
+from llr_cvx.solvers.run import Best, Iterate, Limits, Run, Step, capped
 from llr_cvx.solvers.smoothing import smoothed, smoothed_objective
 from llr_cvx.solvers.starts import cold_start
+from llr_cvx.verdicts import dual_search
 
 SOLVERS = [llr.solve_irls, llr.solve_fast]
 both = pytest.mark.parametrize("solve", SOLVERS)
@@ -258,10 +261,53 @@ def test_a_run_follows_a_method_until_it_is_done_over_or_enough() -> None:
         assert ("it only counts" in s.message) == (s.status == "inaccurate")
 
 
+@pytest.mark.parametrize("lambda1", [1e9, 1e12, 1e60, 1e150])
+@both
+def test_radii_that_no_dual_point_needs_are_cut_down_and_the_proof_is_for_the_problem_asked(
+    solve: Solver, lambda1: float
+) -> None:
+    p = small(lambda1=lambda1)
+    s = solve(p, tol=1e-8)
+    assert s.problem is p
+    assert s.status == "optimal"
+    assert np.all(s.W == s.W[0])
+    assert certificate(p, s.W, s.certificate.alpha, s.certificate.U).proves(1e-8)
+    assert s.objective == pytest.approx(solve(p.with_lambdas(1e4), tol=1e-8).objective, rel=1e-8)
+    assert capped(small(lambda1=10.0)).lambda1 == 10.0
+    wide = capped(p)
+    assert wide.radii.max() < p.radii.max()
+    assert wide.radii.max() == pytest.approx(settings.LARGEST_RADIUS * 5**0.5 * np.linalg.norm(p.X, axis=1).sum())
+
+
+@pytest.mark.parametrize("max_iter", [5, 10, 20, 300])
+@both
+def test_with_radii_cut_down_every_J_told_and_the_W_returned_are_those_of_the_problem_asked(
+    solve: Solver, max_iter: int
+) -> None:
+    p, steps = small(lambda1=1e150), list[Step]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        s = solve(p, tol=1e-9, max_iter=max_iter, callback=steps.append)
+    assert [step.objective for step in steps] == pytest.approx([p.objective(step.W) for step in steps], rel=1e-12)
+    assert s.objective == pytest.approx(min(p.objective(step.W) for step in steps), rel=1e-12)
+    assert s.trace is not None
+    assert s.trace.best[-1] == pytest.approx(s.objective, rel=1e-12)
+    assert s.objective <= p.objective(np.zeros(p.shape))
+
+
+def test_a_verdict_names_the_best_W_for_the_problem_asked_where_radii_are_cut_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dual_search, "SEARCH_ITERATIONS", 10)  # too few to fuse all rows exactly
+    p = small(lambda1=1e150)
+    v = llr.verify(p, np.full(p.shape, 1e-3))
+    assert v.reference <= min(v.objective, p.objective(np.zeros(p.shape)))
+
+
 # ---- faults: nothing wrong passes for a proof --------------------------------------------------------------------
 
 TOL = 1e-10
-PHASES = ["irls", "splitting", "finish", "rounding"]
+PHASES = ["irls", "splitting", "rounding"]
 
 Fault = Callable[[Run, Iterate], Iterate]
 
@@ -386,8 +432,12 @@ def inject(phase: str, fault: Fault, monkeypatch: pytest.MonkeyPatch, entry: int
 def faulty_problem(phase: str) -> tuple[Problem, list[Solver]]:
     """Small problems on which these solvers go through the phase."""
     if phase == "rounding":
-        return small(lambda1=0.3), [llr.solve_irls]
-    return instance(60, 5, 1, 0.1, 0.1), [llr.solve_fast, *([llr.solve_irls] if phase == "irls" else [])]
+        return small(lambda1=0.1), SOLVERS
+    p = instance(60, 5, 1, 0.1, 0.1)
+    if phase == "irls":
+        return p, SOLVERS
+    neighbour = llr.solve_fast(p.with_lambdas(lambda1=0.09))
+    return p, [partial(llr.solve_fast, W0=neighbour)]
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -492,3 +542,18 @@ def test_a_true_trace_has_the_smoothed_objective_of_its_own_epsilon() -> None:
     for step in steps[:-1]:
         assert step.smoothed_objective == pytest.approx(smoothed_objective(p, step.W, step.epsilon), rel=1e-13)
         assert smoothed_objective(p, step.W, 2 * step.epsilon) > step.smoothed_objective
+
+
+@pytest.mark.parametrize("solve", SOLVERS)
+def test_blas_has_one_thread_while_a_solver_runs_and_its_own_number_afterwards(solve: Solver) -> None:
+    def threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    seen: list[list[int]] = []
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        solve(small(), 1e-6, callback=lambda _: seen.append(threads()))
+        assert threads() == before
+    assert 2 in before
+    assert len(seen) > 3
+    assert {number for numbers in seen for number in numbers} == {1}

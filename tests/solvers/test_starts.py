@@ -42,6 +42,19 @@ def test_lengths_scale_with_the_data() -> None:
     assert np.isfinite(typical_weight(Problem(np.zeros((2, 2)), [1, -1], [], [], 0.1, 1.0)))
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 2.2e-309, 1e-200, 1e-20])
+@pytest.mark.parametrize("lambda2", [0.0, 1e-5, 1.0, 1e150])
+def test_samples_next_to_nothing_set_no_length(tiny: float, lambda2: float) -> None:
+    X = [[1.0, 0.0], [tiny, tiny], [0.0, tiny], [tiny, 0.0]]
+    p = Problem(X, [1, -1, -1, 1], [[0, 1], [1, 2]], [1.0, 1.0], 0.1, lambda2)
+    alone = Problem([[1.0, 0.0], [0.0, 0.0]], [1, -1], [], [], 0.1, lambda2)
+    if lambda2 > 0:
+        assert typical_weight(p) == typical_weight(alone)
+        assert llr.solve_irls(p).status == llr.solve_fast(p).status == "optimal"
+    first, last = (share * typical_weight(p) for share in (settings.FIRST_EPSILON, settings.LAST_EPSILON))
+    assert np.finfo(float).tiny < last**2 < first**2 < np.inf
+
+
 def test_a_cold_start_is_zero() -> None:
     p = problem()
     start = cold_start(p)

@@ -15,10 +15,15 @@ from llr_cvx.experiments.protocol import Protocol
 
 
 class Outcome(NamedTuple):
-    """Scores of the test rows, and facts about the fit to record."""
+    """Scores of the test rows, facts about the fit to record, and what the score of each row rests on.
+
+    `importance`, of the shape of the test rows, is given by methods that select features: 0 for a feature that is not
+    selected, and larger for one that matters more.
+    """
 
     scores: FloatArray
     info: dict[str, float | str]
+    importance: FloatArray | None = None
 
 
 Fit = Callable[[FloatArray, FloatArray, Protocol, np.random.Generator], Outcome]
@@ -33,25 +38,23 @@ class Method:
     key, label : str
         Name in code and name in tables.
     model : str
-        "Unsupervised", "Inlier-based" or "Supervised": the labels it needs.
+        "Unsupervised" or "Inlier-based": the labels it needs.
     nonlinear, selects_features, ratio_based, convex : bool
         The other properties of Table 1, and whether the fit is a convex problem.
     parameters : str
         How its parameters are chosen, and on whose authority.
-    fit : callable or None
-        None for a method that is listed but not run; `why_not` then says why.
+    fit : callable
     """
 
     key: str
     label: str
     parameters: str
+    fit: Fit = field(repr=False)
     model: str = "Unsupervised"
     nonlinear: bool = False
     selects_features: bool = False
     ratio_based: bool = False
     convex: bool = False
-    fit: Fit | None = field(default=None, repr=False)
-    why_not: str = ""
 
     def score(
         self,
@@ -71,8 +74,6 @@ class Method:
         protocol: Protocol | None = None,
     ) -> Outcome:
         """The scores together with facts about the fit (for LLR, its proven gap)."""
-        if self.fit is None:
-            raise NotImplementedError(f"{self.label} is not run: {self.why_not}")
         inlier, test = check.samples(X_inlier, "X_inlier"), check.samples(X_test, "X_test")
         if inlier.shape[1] != test.shape[1]:
             raise ValueError(

@@ -34,30 +34,28 @@ INTERCEPT_SCALING = 1e3
 def l1_logistic(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """w.x with min_w sum_i log(1 + exp(-y_i w.x_i)) + lambda ||w||_1.
 
-    Like `lassoglm`, which the paper used; ``protocol.intercept`` adds an unpenalised constant.
+    With an unpenalised constant, like `lassoglm`, which the paper used.
     """
     X, y = pool(X_inlier, X_test)
     seed = int(rng.integers(2**31))
-    lambda_max = l1_lambda_max(X, y, protocol.intercept)
+    lambda_max = l1_lambda_max(X, y, intercept=True)
     if protocol.l1_lambda == "cv":
         fractions = L1_FRACTIONS
-        deviance = _l1_deviance(X, y, fractions * lambda_max, protocol.intercept, folds(len(y), N_FOLDS, rng), seed)
+        deviance = _l1_deviance(X, y, fractions * lambda_max, folds(len(y), N_FOLDS, rng), seed)
         lam = float(lambda_max * fractions[int(np.argmin(deviance))])
     else:
         lam = L1_FIXED_FRACTION * lambda_max
-    w, b = fit_l1_logistic(X, y, lam, protocol.intercept, seed)
-    return Outcome(X_test @ w + b, {"lambda": lam, "selected": float(np.count_nonzero(w))})
+    w, b = fit_l1_logistic(X, y, lam, intercept=True, seed=seed)
+    return Outcome(X_test @ w + b, {"lambda": lam, "selected": float(np.count_nonzero(w))}, np.abs(w * X_test))
 
 
-def _l1_deviance(
-    X: FloatArray, y: FloatArray, lambdas: FloatArray, intercept: bool, fold: IntArray, seed: int
-) -> FloatArray:
+def _l1_deviance(X: FloatArray, y: FloatArray, lambdas: FloatArray, fold: IntArray, seed: int) -> FloatArray:
     """Held-out deviance of each lambda, summed over the folds."""
     deviance = np.zeros(len(lambdas))
     for k in range(N_FOLDS):
         train, held = fold != k, fold == k
         for i, lam in enumerate(lambdas):
-            w, b = fit_l1_logistic(X[train], y[train], lam, intercept, seed, tol=1e-3)
+            w, b = fit_l1_logistic(X[train], y[train], lam, intercept=True, seed=seed, tol=1e-3)
             deviance[i] += np.logaddexp(0.0, -y[held] * (X[held] @ w + b)).sum()
     return deviance
 

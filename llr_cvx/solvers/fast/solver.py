@@ -1,13 +1,12 @@
-"""The production solver: IRLS, splitting, and Newton's method on the active face, each where it is fastest.
+"""The production solver: IRLS and splitting, each where it is faster.
 
     start                          phases
-    W = 0, or a W alone            IRLS until it is slow; splitting, or the finish where most edges are fused; IRLS
+    W = 0, or a W alone            IRLS until it is slow; splitting; IRLS
     solutions for other lambdas    splitting; IRLS
 
 The first method to prove the gap ends the run; IRLS, which converges from anywhere, is the last resort. IRLS is slow
-once its systems take many conjugate gradient iterations, and for many samples. The finish minimises J on the active
-face that a method has identified: where that face is right, it goes to rounding error at once, and support and
-clusters are exact. It is tried for a tol of FINISH_TOL or less, and where a method ends without a proof.
+once its systems take many conjugate gradient iterations, and for many samples. Splitting is left out where most edges
+are fused.
 """
 
 from __future__ import annotations
@@ -17,16 +16,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
 from llr_cvx.solvers import settings
-from llr_cvx.solvers.face import Face
-from llr_cvx.solvers.fast.finish import Finish
 from llr_cvx.solvers.fast.splitting import Rounds, Splitting, applies
-from llr_cvx.solvers.irls import Irls, round_off
-from llr_cvx.solvers.run import Run, Step, begin
-from llr_cvx.solvers.starts import Start, cold_start, fused_share, start_near
+from llr_cvx.solvers.irls import Irls, round_off, rounding_proves
+from llr_cvx.solvers.run import Run, Step, begin, one_blas_thread
+from llr_cvx.solvers.starts import Duals, Start, cold_start, fused_share, start_near
 
 
 def solve_fast(
@@ -53,82 +49,63 @@ def solve_fast(
     ('optimal', True)
     """
     run = begin(problem, tol, W0, max_iter, time_limit, callback, progress)
-    minimise(run)
+    with one_blas_thread():
+        minimise(run)
     return run.solution("FAST", "rounding, or scales that differ by many orders of magnitude")
 
 
 def minimise(run: Run) -> None:
     """The strategy above, until the run is over."""
-    problem, best, start = run.problem, run.best, run.start
+    problem, start = run.problem, run.start
     point: Start | None = None
     if start.neighbour:
-        best.bound(problem.alpha(start.W), problem.radii[:, None] * start.duals.u)
-        fused = fused_share(problem, start.duals.u)
-        point = split(run, start) if applies(problem) and fused <= settings.MAX_FUSED_WARM else start
+        run.best.bound(problem.alpha(start.W), problem.radii[:, None] * start.duals.u)
+        point = split(run, start) if splits(problem, start.duals) else start
+        start = cold_start(problem)
     if point is None:
-        irls = Irls(problem, cold_start(problem) if start.neighbour else start, best)
-        run.record(irls.name, irls.iterate)
-        reweight(run, irls, until_slow=True)
-        if run.over:
-            return
-        if fused_share(problem, irls.duals.u) > settings.MAX_FUSED_COLD:
-            finish(run, irls.face, irls.U)
-        elif applies(problem):
+        irls = reweight(run, start, lambda irls: slow(irls, run))
+        if not (run.over or rounding_proves(run, irls)) and splits(problem, irls.duals):
             point = split(run, irls.point)
+        if point is None:
+            run.follow(irls, lambda: rounding_proves(run, irls))
     if point is not None and not run.over:
-        irls = Irls(problem, point, best)
-        run.record(irls.name, irls.iterate)
-    if not run.over:
-        reweight(run, irls)
-
-
-def reweight(run: Run, irls: Irls, until_slow: bool = False) -> None:
-    """IRLS with the finish where exact support and clusters are wanted, or where IRLS is done."""
-    exact = run.tol <= settings.FINISH_TOL
-    gap = settings.FIRST_FINISH if exact else run.tol
-    while not (run.over or irls.done or (until_slow and slow(irls, run))):
-        run.follow(irls, lambda: run.best.relative_gap <= gap or (until_slow and slow(irls, run)))  # noqa: B023
-        if (exact and run.best.relative_gap <= gap) or irls.done:
-            finish(run, irls.face, irls.U)
-            gap = settings.NEXT_FINISH * run.best.relative_gap
-    if run.proved:
+        irls = reweight(run, point)
+    if run.phase == "irls" and (run.proved or irls.done or rounding_proves(run, irls)):
         round_off(run, irls)
 
 
+def reweight(run: Run, start: Start, enough: Callable[[Irls], bool] = lambda _: False) -> Irls:
+    """IRLS until the run is over, or this is enough of it."""
+    irls = Irls(run.problem, start, run.best)
+    run.record(irls.name, irls.iterate)
+    run.follow(irls, lambda: enough(irls) or rounding_proves(run, irls))
+    return irls
+
+
 def slow(irls: Irls, run: Run) -> bool:
-    """Whether the systems of IRLS are hard, or other methods can go on from its gap and are faster."""
-    many = run.problem.shape[0] > settings.DENSE
-    small_gap = run.best.relative_gap <= (settings.MANY_HANDOVER if many else settings.HANDOVER)
-    return irls.n_cg > settings.HARD_CG or (small_gap and (many or irls.n_cg > settings.SLOW_CG))
+    """Whether the systems of IRLS are hard, or splitting can go on from its gap and is faster."""
+    many, gap = run.problem.shape[0] > settings.DENSE, run.best.relative_gap
+    if gap <= (settings.MANY_HANDOVER if many else settings.HANDOVER):
+        return many or irls.n_cg > settings.SLOW_CG
+    return irls.n_cg > settings.HARD_CG
+
+
+def splits(problem: Problem, duals: Duals) -> bool:
+    """Whether splitting applies from here."""
+    return applies(problem) and fused_share(problem, duals.u) <= settings.MAX_FUSED
 
 
 def split(run: Run, start: Start) -> Start | None:
-    """Splitting with the finish, and where IRLS should go on from; None where splitting got nowhere.
+    """Splitting, in double precision where single precision ends, and where IRLS should go on from.
 
-    For many samples double precision goes on where single precision ends.
+    None where splitting got nowhere.
     """
     problem, best, before = run.problem, run.best, run.best.relative_gap
-    many = problem.shape[0] > settings.DENSE
     W, U = start.W, problem.radii[:, None] * start.duals.u
-    for dtype in (np.float32, np.float64) if many else (np.float32,):
-        gap = max(run.tol, settings.SINGLE_PRECISION_GAP) if dtype is np.float32 else run.tol
+    for dtype, gap in ((np.float32, max(run.tol, settings.SINGLE_PRECISION_GAP)), (np.float64, run.tol)):
         splitting = Splitting(Rounds(problem, W, U, dtype), best, gap)
         run.follow(splitting)
         if splitting.failed or best.relative_gap > settings.SPLITTING_GAIN * before:
             return None
-        W, U = splitting.face.W, splitting.U
-        wanted = run.tol <= settings.FINISH_TOL or not run.proved
-        if wanted and best.relative_gap <= settings.HANDOVER:
-            finish(run, splitting.face, U)
-        if run.over:
-            break
+        W, U = splitting.W, splitting.U
     return start_near(problem, W, U / np.maximum(problem.radii, 1e-300)[:, None])
-
-
-def finish(run: Run, face: Face, U: FloatArray) -> None:
-    """Newton's method on a face; a large one is not tried before its W is almost exact."""
-    large = face.free.sum() > settings.MAX_FREE * len(face.w) and run.best.relative_gap > settings.FINISH_TOL
-    limited = run.over and not run.proved
-    if run.problem.lambda2 > 0 and not (large or limited):  # without lambda2 a face may have flat directions
-        method = Finish(face, U, run.best)
-        run.record(method.name, method.step())

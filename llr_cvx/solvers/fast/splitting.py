@@ -35,8 +35,8 @@ from llr_cvx.arrays import BoolArray, FloatArray, IntArray, into_balls, row_dot
 from llr_cvx.graph import Graph
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
-from llr_cvx.solvers.face import Face, face_of
 from llr_cvx.solvers.linear.cg import Guessed, repeated_solver
+from llr_cvx.solvers.rounding import fused_rows
 from llr_cvx.solvers.run import Best, Iterate
 
 Precision = type[Any]  # np.float32 or np.float64
@@ -244,7 +244,7 @@ class Splitting:
                 return Iterate(self.best.W, self.best.objective)
             last, self.dual = self.dual, self.best.bound(alpha, U)
             settled = self.dual - last <= settings.SETTLED_RISE * self.tol * self.best.objective
-        W = self.face.W
+        W = self.W
         found = Iterate(W, self.rounds.problem.objective(W))
         self.best.primal(*found[:2])
         self.done = self.best.relative_gap <= self.tol
@@ -260,9 +260,9 @@ class Splitting:
         return not np.isfinite(self.rounds.z_row).all()
 
     @property
-    def face(self) -> Face:
-        """The active face: clusters where ||z_e|| <= r_e, and the zeros of W."""
-        return face_of(self.rounds.problem, self.rounds.samples.W.astype(float), self.rounds.fused)
+    def W(self) -> FloatArray:
+        """With exact zeros, and with equal rows where ||z_e|| <= r_e."""
+        return fused_rows(self.rounds.problem, self.rounds.samples.W.astype(float), self.rounds.fused)
 
     @property
     def U(self) -> FloatArray:

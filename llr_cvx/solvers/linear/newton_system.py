@@ -7,11 +7,17 @@ from enum import IntEnum
 
 import numpy as np
 
-from llr_cvx.arrays import FloatArray, row_dot
+from llr_cvx.arrays import FloatArray, IntArray, row_dot
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.linear.cg import Operator, conjugate_gradients
-from llr_cvx.solvers.linear.preconditioner import factored, rank_two_inverse, with_coarse_level
+from llr_cvx.solvers.linear.preconditioner import (
+    factored,
+    n_terms,
+    rank_two_inverse,
+    stiff_groups,
+    with_coarse_level,
+)
 
 
 class Level(IntEnum):
@@ -19,7 +25,8 @@ class Level(IntEnum):
 
     JACOBI = 0
     COARSE = 1
-    FACTORED = 2
+    GROUPED = 2
+    FACTORED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,40 +51,50 @@ def solve_system(
     """H^-1 rhs by conjugate gradients, the iterations spent and the level of preconditioning it took.
 
     Each level goes on where the one before has not converged within its patience: block Jacobi, a coarse level
-    for samples that move as one, and for few samples a factorisation per feature.
+    for samples that move as one, and where that is affordable a factorisation per feature, first among groups of such
+    samples and then among all.
     """
     apply = _operator(problem, H)
     x = np.sqrt(H.s)[:, None] * problem.X
     jacobi = rank_two_inverse(H.Q + problem.graph.degrees(H.c)[:, None], x, H.sigma)
+    groups, alone, pieces = stiff_groups(problem, H.c), np.arange(problem.shape[0]), (H.c, H.Q, x, H.sigma)
     make = {
         Level.JACOBI: lambda: jacobi,
-        Level.COARSE: lambda: with_coarse_level(problem, jacobi, H.c, H.Q, x, H.sigma),
-        Level.FACTORED: lambda: factored(problem, H.c, H.Q, x, H.sigma) or jacobi,
+        Level.COARSE: lambda: with_coarse_level(problem, jacobi, groups, *pieces),
+        Level.GROUPED: lambda: factored(problem, jacobi, groups, *pieces) or jacobi,
+        Level.FACTORED: lambda: factored(problem, jacobi, alone, *pieces) or jacobi,
     }
     solution, spent = None, 0
-    for stage, patience in _patience(problem):
-        if stage >= level:
+    stages = _patience(problem, groups)
+    for stage, patience in stages:
+        if stage >= min(level, stages[-1][0]):
             solution, n = conjugate_gradients(apply, make[stage](), rhs, rtol, patience, solution)
             spent += n
             if n < patience:
                 break
     assert solution is not None
-    keep = worth_of_factors(problem) < settings.KEEP_FACTORED
+    keep = worth_of_factors(problem, groups if stage is Level.GROUPED else alone) < settings.KEEP_FACTORED
     return solution, spent, stage if keep else min(stage, Level.COARSE)
 
 
-def worth_of_factors(problem: Problem) -> float:
-    """The conjugate gradient iterations that cost as much as a solution with factors."""
-    N = problem.shape[0]
-    return float(40 + N**3 / (settings.FACTOR_COST * (N + len(problem.edges))))
+def worth_of_factors(problem: Problem, groups: IntArray) -> float:
+    """The conjugate gradient iterations that cost as much as a solution with factors for these groups."""
+    sizes = np.bincount(groups)
+    work = len(sizes) ** 3 + 5.0 * n_terms(sizes, problem.shape[1]) ** 2
+    return float(40.0 + work / (settings.FACTOR_COST * (len(groups) + len(problem.edges))))
 
 
-def _patience(problem: Problem) -> list[tuple[Level, int]]:
+def _patience(problem: Problem, groups: IntArray) -> list[tuple[Level, int]]:
     """Iterations after which each level gives way to the next; the last is followed to the end."""
-    (N, d), worth = problem.shape, worth_of_factors(problem)
-    if d * N * N > settings.MAX_FACTORS or worth > settings.MAX_CG:
-        return [(Level.JACOBI, settings.EASY_CG), (Level.COARSE, settings.MAX_CG)]
-    return [(Level.JACOBI, settings.EASY_CG), (Level.COARSE, int(worth)), (Level.FACTORED, settings.MAX_CG)]
+    N, d = problem.shape
+    stages, last = [(Level.JACOBI, settings.EASY_CG)], Level.COARSE
+    for level, of in ((Level.GROUPED, groups), (Level.FACTORED, np.arange(N))):
+        sizes, worth = np.bincount(of), worth_of_factors(problem, of)
+        few = level is Level.FACTORED or 1 < len(sizes) <= settings.FEW_GROUPS * N
+        if few and worth <= settings.MAX_CG and d * len(sizes) ** 2 + n_terms(sizes, d) ** 2 <= settings.MAX_FACTORS:
+            stages.append((last, int(worth)))
+            last = level
+    return [*stages, (last, settings.MAX_CG)]
 
 
 def _operator(problem: Problem, H: Curvature) -> Operator:

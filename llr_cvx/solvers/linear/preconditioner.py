@@ -4,17 +4,20 @@
 * The coarse level. Where edges are stiff (short or fused: c_e large) a group of samples moves as one, which block
   Jacobi does slowly. Samples are grouped along stiff edges, and the mean of each group is solved for by one dense
   d x d block per group.
-* Factors. Where edges are stiff on many scales there is no single grouping. For few samples the graph Laplacian of c
-  plus a diagonal is inverted for each feature, and the rank-one terms of the samples are added by Woodbury's formula:
-  exact but for the direction d_e that each edge leaves free.
+* Factors. The coarse level leaves out how groups pull on each other. Where there are few of them, the graph Laplacian
+  of c plus a diagonal is inverted for each feature, and the rank-one terms of the samples are added by Woodbury's
+  formula; block Jacobi is left with how samples move within their group. Where edges are stiff on many scales there is
+  no single grouping: for few samples each of them is a group. That is exact but for the direction d_e that each edge
+  leaves free.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.sparse import csr_array
 
-from llr_cvx.arrays import FloatArray, row_dot
+from llr_cvx.arrays import FloatArray, IntArray, row_dot
 from llr_cvx.graph import component_labels
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
@@ -42,16 +45,26 @@ def rank_two_inverse(diagonal: FloatArray, p: FloatArray, q: FloatArray) -> Oper
     return solve
 
 
+def stiff_groups(problem: Problem, c: FloatArray) -> IntArray:
+    """A label per sample: samples joined by stiff edges move as one."""
+    return component_labels(problem.shape[0], problem.edges[c > settings.STIFF_EDGE * c.max(initial=0.0)])
+
+
 def with_coarse_level(
-    problem: Problem, smoother: Operator, c: FloatArray, Q: FloatArray, p: FloatArray, q: FloatArray
+    problem: Problem,
+    smoother: Operator,
+    groups: IntArray,
+    c: FloatArray,
+    Q: FloatArray,
+    p: FloatArray,
+    q: FloatArray,
 ) -> Operator:
     """The smoother plus a correction for each group of samples; the smoother itself where no group is large enough.
 
     The block of a group is the sum of its samples' own terms and of the edges that leave it. Groups of fewer than
     d / 5 samples are left out: their blocks would cost more than the samples themselves.
     """
-    N, d = problem.shape
-    groups = component_labels(N, problem.edges[c > settings.STIFF_EDGE * c.max(initial=0.0)])
+    d = problem.shape[1]
     size_of = np.bincount(groups)
     key = np.where(size_of >= max(2, d // 5), size_of, 0)[groups]
     order = np.lexsort((groups, key))  # by size, then by group
@@ -82,25 +95,35 @@ def with_coarse_level(
     return solve
 
 
-def factored(problem: Problem, c: FloatArray, Q: FloatArray, p: FloatArray, q: FloatArray) -> Operator | None:
-    """(Laplacian(c) x I + diag(Q) + blocks p_i p_i^T + q_i q_i^T)^-1, dense; None where rounding makes it indefinite.
+def factored(
+    problem: Problem,
+    smoother: Operator,
+    groups: IntArray,
+    c: FloatArray,
+    Q: FloatArray,
+    p: FloatArray,
+    q: FloatArray,
+) -> Operator | None:
+    """(Laplacian(c) x I + diag(Q) + blocks p_i p_i^T + q_i q_i^T)^-1 among groups of samples that move as one, dense.
 
-    A weight whose own curvature Q_ik is far larger than its coupling is inverted alone.
+    The smoother is added for how samples move within a group. Where every sample is a group of its own, the inverse
+    is complete without it. A weight whose own curvature Q_ik is far larger than its coupling is inverted alone. None
+    where rounding makes the matrix indefinite.
     """
-    N, d = problem.shape
-    rows = np.arange(N)
-    L = np.zeros((N, N))
-    L[tuple(problem.edges.T)] = -c
+    (N, d), C = problem.shape, int(groups.max()) + 1
+    rows, members = np.arange(C), csr_array((np.ones(N), (groups, np.arange(N))), shape=(C, N))
+    L = np.zeros((C, C))
+    np.subtract.at(L, tuple(groups[problem.edges.T]), c)
     L += L.T
+    L[rows, rows] = 0.0
     degree = -L.sum(axis=1)
     L[rows, rows] = degree
-    own = Q + (1e-14 * (degree + row_dot(p, p) + row_dot(q, q)) + 1e-300)[:, None]
+    own = members @ Q + (1e-14 * (degree + members @ (row_dot(p, p) + row_dot(q, q))) + 1e-305)[:, None]
     free = own < settings.HELD_CURVATURE * degree[:, None]
     alone = np.where(free, 0.0, 1.0 / (own + degree[:, None]))
-    capacitance = np.eye(2 * N)
-    capacitance[rows, rows] += row_dot(p * p, alone)
-    capacitance[N + rows, rows] += row_dot(q * p, alone)
-    capacitance[N + rows, N + rows] += row_dot(q * q, alone)
+    Y, at = few_terms(groups, p, q)
+    capacitance = (Y @ (Y * alone[at]).T) * (at[:, None] == at)
+    capacitance[np.diag_indices(len(Y))] += 1.0
     parts = []
     for k in range(d):
         F = np.flatnonzero(free[:, k])
@@ -114,22 +137,41 @@ def factored(problem: Problem, c: FloatArray, Q: FloatArray, p: FloatArray, q: F
         inverse = np.tril(dpotri(lower, lower=1, overwrite_c=1)[0])
         inverse += np.tril(inverse, -1).T
         parts.append((k, F, inverse))
-        for a, b, left, right in ((0, 0, p, p), (N, 0, q, p), (N, N, q, q)):
-            capacitance[np.ix_(a + F, b + F)] += left[F, k, None] * inverse * right[F, k]
+        y = csr_array((Y[:, k], at, np.arange(len(Y) + 1)), shape=(len(Y), C))[:, F]
+        capacitance += y @ (y @ inverse).T
     small, info = dpotrf(capacitance, lower=1, overwrite_a=1)
     if info:
         return None
 
-    def without_blocks(R: FloatArray) -> FloatArray:
-        out = alone * R
+    def without_terms(G: FloatArray) -> FloatArray:
+        out = alone * G
         for k, F, inverse in parts:
-            out[F, k] = inverse @ R[F, k]
+            out[F, k] = inverse @ G[F, k]
         return out
+
+    gather = csr_array((np.ones(len(Y)), (at, np.arange(len(Y)))), shape=(C, len(Y)))
 
     def solve(R: FloatArray) -> FloatArray:
-        out = without_blocks(R)
-        t, _ = dpotrs(small, np.concatenate([row_dot(p, out), row_dot(q, out)]), lower=1)
-        out -= without_blocks(p * t[:N, None] + q * t[N:, None])
-        return out
+        out = without_terms(members @ R)
+        t, _ = dpotrs(small, row_dot(Y, out[at]), lower=1)
+        out -= without_terms(gather @ (Y * t[:, None]))
+        return out[groups] + smoother(R) if C < N else out[groups]
 
     return solve
+
+
+def n_terms(sizes: IntArray, d: int) -> int:
+    """How many rank-one terms `few_terms` leaves for groups of these sizes."""
+    return int(np.minimum(2 * sizes, d).sum())
+
+
+def few_terms(groups: IntArray, p: FloatArray, q: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Rows y_t, and the group of each, with the same sum of y_t y_t^T per group as p_i p_i^T + q_i q_i^T.
+
+    A group of many samples needs no more than d of them.
+    """
+    rows, at = np.concatenate([p, q]), np.concatenate([groups, groups])
+    order = np.argsort(at, kind="stable")
+    pieces = np.split(rows[order], np.flatnonzero(np.diff(at[order])) + 1)
+    Y = [np.linalg.qr(piece, mode="r") if len(piece) > p.shape[1] else piece for piece in pieces]
+    return np.concatenate(Y), np.repeat(np.arange(len(Y)), [len(y) for y in Y])

@@ -13,6 +13,7 @@ from llr_cvx.solvers import settings
 from llr_cvx.solvers.linear import newton_system
 from llr_cvx.solvers.linear.cg import conjugate_gradients, repeated_solver
 from llr_cvx.solvers.linear.newton_system import Curvature, Level, _operator, _patience, solve_system, worth_of_factors
+from llr_cvx.solvers.linear.preconditioner import few_terms, n_terms, stiff_groups
 
 
 def curvature(p: Problem, seed: int = 0, c_scales: float = 0.0, free: bool = True) -> Curvature:
@@ -63,7 +64,7 @@ def test_every_level_solves_the_system(
 ) -> None:
     p = random_problem(seed, N, d)
     H, rhs = curvature(p, seed), np.random.default_rng(seed).standard_normal(p.shape)
-    monkeypatch.setattr(newton_system, "_patience", lambda _: only(level))
+    monkeypatch.setattr(newton_system, "_patience", lambda *_: only(level))
     x, n, reached = solve_system(p, H, rhs, 1e-12)
     assert 0 < n < 200
     assert reached == level
@@ -74,7 +75,7 @@ def test_every_level_solves_the_system(
 def test_factors_solve_at_once_where_no_direction_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     p = random_problem(0, 20, 4)
     H, rhs = curvature(p, free=False, c_scales=4), np.random.default_rng(0).standard_normal(p.shape)
-    monkeypatch.setattr(newton_system, "_patience", lambda _: only(Level.FACTORED))
+    monkeypatch.setattr(newton_system, "_patience", lambda *_: only(Level.FACTORED))
     x, n, _ = solve_system(p, H, rhs, 1e-8)
     assert n == 1
     assert_allclose(x.ravel(), np.linalg.solve(dense(p, H), rhs.ravel()), rtol=1e-6, atol=1e-9)
@@ -94,7 +95,7 @@ def test_edges_on_many_scales_are_easy_with_factors_only(seed: int, monkeypatch:
     rhs = rng.standard_normal(p.shape)
     spent = {}
     for level in Level:
-        monkeypatch.setattr(newton_system, "_patience", lambda _, level=level: only(level))
+        monkeypatch.setattr(newton_system, "_patience", lambda *_, level=level: only(level))
         x, spent[level], _ = solve_system(p, H, rhs, 1e-8)
         if level is Level.FACTORED:
             exact = np.linalg.solve(dense(p, H), rhs.ravel())
@@ -103,7 +104,7 @@ def test_edges_on_many_scales_are_easy_with_factors_only(seed: int, monkeypatch:
     assert min(spent[Level.JACOBI], spent[Level.COARSE]) > 20 * spent[Level.FACTORED]
 
 
-def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept() -> None:
+def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     base = random_problem(0, 80, 4)
     rng = np.random.default_rng(0)
     omega = np.logspace(-10, 0, len(base.edges))[rng.permutation(len(base.edges))]
@@ -113,10 +114,12 @@ def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept() -> 
         1e4 * omega, none, none, np.full(80, 0.1), 0.1 * rng.standard_normal(p.shape), 1e-6 * np.ones(p.shape)
     )
     rhs = rng.standard_normal(p.shape)
-    (_, easy), (_, coarse), _ = _patience(p)
+    *before, (last, _) = _patience(p, stiff_groups(p, H.c))
+    monkeypatch.setattr(newton_system, "_patience", lambda *_: [*((stage, 20) for stage, _ in before), (last, 500)])
+    monkeypatch.setattr(settings, "KEEP_FACTORED", np.inf)
     x, n, level = solve_system(p, H, rhs, 1e-8)
-    assert level == Level.FACTORED
-    assert easy + coarse < n <= easy + coarse + 5
+    assert level == last == Level.FACTORED
+    assert 20 * len(before) < n <= 20 * len(before) + 5
     again, n, level = solve_system(p, H, rhs, 1e-8, level)
     assert (level, n <= 3) == (Level.FACTORED, True)
     assert_allclose(again, x, atol=1e-4 * np.abs(x).max())
@@ -137,20 +140,66 @@ def test_each_level_goes_on_where_the_one_before_has_stopped(monkeypatch: pytest
         return x, n
 
     monkeypatch.setattr(newton_system, "conjugate_gradients", watched)
-    monkeypatch.setattr(newton_system, "_patience", lambda _: [(level, 3) for level in Level])
+    monkeypatch.setattr(newton_system, "_patience", lambda *_: [(level, 3) for level in Level])
     solve_system(p, H, rhs, 1e-14)
-    assert len(values) == 4
+    assert len(values) == 1 + len(Level)
     assert np.all(np.diff(values) < 0)
 
 
-def test_factors_are_for_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    p = random_problem(0, 40, 4)
-    assert [level for level, _ in _patience(p)] == [Level.JACOBI, Level.COARSE, Level.FACTORED]
-    monkeypatch.setattr(settings, "MAX_FACTORS", 4 * 40 * 40 - 1)
-    assert [level for level, _ in _patience(p)] == [Level.JACOBI, Level.COARSE]
+def test_factors_are_for_few_samples_and_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, alone = random_problem(0, 40, 4), np.arange(40)
+    pairs = alone // 2
+
+    def levels(groups: np.ndarray) -> list[Level]:
+        return [level for level, _ in _patience(p, groups)]
+
+    assert levels(pairs) == list(Level)
+    assert levels(alone) == levels(np.zeros(40, int)) == [Level.JACOBI, Level.COARSE, Level.FACTORED]
+    monkeypatch.setattr(settings, "MAX_FACTORS", 4 * 40**2 + 80**2 - 1)
+    assert levels(pairs) == [Level.JACOBI, Level.COARSE, Level.GROUPED]
+    assert levels(alone) == [Level.JACOBI, Level.COARSE]
     monkeypatch.undo()
-    monkeypatch.setattr(settings, "MAX_CG", int(worth_of_factors(p)) - 1)
-    assert [level for level, _ in _patience(p)] == [Level.JACOBI, Level.COARSE]
+    monkeypatch.setattr(settings, "MAX_CG", int(worth_of_factors(p, alone)) - 1)
+    assert levels(pairs) == [Level.JACOBI, Level.COARSE, Level.GROUPED]
+    assert levels(alone) == [Level.JACOBI, Level.COARSE]
+
+
+def two_scales(seed: int, n_groups: int = 12) -> tuple[Problem, Curvature]:
+    """Groups of five samples each, joined within by edges 1e8 times as stiff as between; hardly any other curvature."""
+    rng, N, d = np.random.default_rng(seed), 5 * n_groups, 6
+    groups = np.arange(N) // 5
+    i, j = np.triu_indices(N, 1)
+    joined = (groups[i] == groups[j]) | (rng.random(len(i)) < 0.1)
+    edges = np.stack([i, j], axis=1)[joined]
+    c = np.where(np.equal(*groups[edges.T]), 1e8, 1.0) * rng.uniform(0.5, 1, len(edges))
+    p = Problem(rng.standard_normal((N, d)), rng.permutation(np.repeat([1, -1], [N // 2, N - N // 2])), edges, c, 1, 1)
+    none = np.zeros((len(edges), d))
+    return p, Curvature(c, none, none, np.full(N, 0.01), 0.1 * rng.standard_normal((N, d)), np.full((N, d), 1e-6))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_pull_on_each_other_are_easy_with_factors_among_them(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p, H = two_scales(seed)
+    assert_allclose(stiff_groups(p, H.c), np.arange(len(p.y)) // 5)
+    rhs, spent = np.random.default_rng(seed).standard_normal(p.shape), {}
+    for level in (Level.COARSE, Level.GROUPED):
+        monkeypatch.setattr(newton_system, "_patience", lambda *_, level=level: only(level))
+        x, spent[level], _ = solve_system(p, H, rhs, 1e-10)
+    assert 3 * spent[Level.GROUPED] < spent[Level.COARSE]
+    exact = np.linalg.solve(dense(p, H), rhs.ravel())
+    assert_allclose(x.ravel(), exact, atol=1e-6 * np.abs(exact).max())
+
+
+def test_few_terms_have_the_same_sum_in_every_group() -> None:
+    rng, groups = np.random.default_rng(0), np.array([2, 0, 1, 0, 0, 2, 0])
+    p, q = rng.standard_normal((2, 7, 3))
+    Y, at = few_terms(groups, p, q)
+    assert len(Y) == n_terms(np.bincount(groups), 3) == 3 + 2 + 3
+    for g in range(3):
+        of = groups == g
+        assert_allclose(Y[at == g].T @ Y[at == g], p[of].T @ p[of] + q[of].T @ q[of], atol=1e-12)
 
 
 def test_where_factors_are_dear_a_run_begins_again_with_a_coarse_level(monkeypatch: pytest.MonkeyPatch) -> None:

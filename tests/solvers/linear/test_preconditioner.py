@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.linear.cg import Operator
-from llr_cvx.solvers.linear.preconditioner import factored, rank_two_inverse, with_coarse_level
+from llr_cvx.solvers.linear.preconditioner import factored, rank_two_inverse, stiff_groups, with_coarse_level
 
 
 class Pieces(NamedTuple):
@@ -57,12 +57,15 @@ def matrix(at: Pieces) -> np.ndarray:
 
 def operators(at: Pieces) -> dict[str, Operator]:
     jacobi = rank_two_inverse(at.diagonal, at.p, at.q)
-    strong = factored(*at)
+    alone = np.arange(len(at.Q))
+    strong, grouped = factored(at.problem, jacobi, alone, *at[1:]), factored(at.problem, jacobi, alone // 3, *at[1:])
     assert strong is not None
-    return {"jacobi": jacobi, "coarse": with_coarse_level(at.problem, jacobi, *at[1:]), "factored": strong}
+    assert grouped is not None
+    coarse = with_coarse_level(at.problem, jacobi, stiff_groups(at.problem, at.c), *at[1:])
+    return {"jacobi": jacobi, "coarse": coarse, "grouped": grouped, "factored": strong}
 
 
-@pytest.mark.parametrize("name", ["jacobi", "coarse", "factored"])
+@pytest.mark.parametrize("name", ["jacobi", "coarse", "grouped", "factored"])
 @pytest.mark.parametrize("scales", [0.0, 2.0, 6.0])
 def test_each_is_symmetric_and_positive_definite(name: str, scales: float) -> None:
     at = pieces(scales=scales)
@@ -97,6 +100,20 @@ def test_factors_are_exact_without_free_directions() -> None:
     assert_allclose(M @ matrix(at), np.eye(len(M)), atol=1e-9)
 
 
+def unused(R: np.ndarray) -> np.ndarray:
+    return 0.0 * R
+
+
+def test_factors_among_groups_are_exact_for_what_is_constant_within_them() -> None:
+    """P (P^T H P)^-1 P^T, where P spreads a value per group over its samples."""
+    at, groups = pieces(), np.array([0, 1, 1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 0, 2])  # of sizes below and above d / 2
+    solve = factored(at.problem, unused, groups, *at[1:])
+    assert solve is not None
+    P = np.kron(np.eye(5)[groups], np.eye(4))
+    expected = P @ np.linalg.inv(P.T @ matrix(at) @ P) @ P.T
+    assert_allclose(dense(solve, at.problem.shape), expected, atol=1e-9)
+
+
 def test_weights_of_large_curvature_are_inverted_alone() -> None:
     """Q_ik a million times its coupling: what is neglected is a millionth."""
     at = pieces()
@@ -110,8 +127,9 @@ def test_weights_of_large_curvature_are_inverted_alone() -> None:
 
 def test_factors_that_rounding_makes_indefinite_are_not_used() -> None:
     at = pieces()
-    assert factored(at.problem, -at.c, at.Q, at.p, at.q) is None
-    assert factored(at.problem, at.c, -10.0 * at.diagonal, at.p, at.q) is None
+    alone = np.arange(len(at.Q))
+    assert factored(at.problem, unused, alone, -at.c, at.Q, at.p, at.q) is None
+    assert factored(at.problem, unused, alone, at.c, -10.0 * at.diagonal, at.p, at.q) is None
 
 
 def test_the_coarse_level_solves_for_groups_of_stiff_edges() -> None:
@@ -121,7 +139,7 @@ def test_the_coarse_level_solves_for_groups_of_stiff_edges() -> None:
     p = Problem(rng.standard_normal((10, 3)), np.tile([1, -1], 5), edges, np.ones(9))
     c = np.where(np.arange(9) == 4, 1.0, 1e4)
     Q, a, b = rng.random((10, 3)), rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
-    difference = dense(with_coarse_level(p, lambda R: 0.0 * R, c, Q, a, b), (10, 3)).reshape(10, 3, 10, 3)
+    difference = dense(with_coarse_level(p, unused, stiff_groups(p, c), c, Q, a, b), (10, 3)).reshape(10, 3, 10, 3)
     for group in (np.arange(5), np.arange(5, 10)):
         block = np.diag(Q[group].sum(axis=0) + 1.0) + a[group].T @ a[group] + b[group].T @ b[group]
         for i in group:
@@ -137,4 +155,4 @@ def test_without_a_large_group_the_coarse_level_is_the_smoother_itself() -> None
         return R
 
     nothing = Problem(at.problem.X, at.problem.y, [], [], 0.0, 1.0)
-    assert with_coarse_level(nothing, smoother, np.zeros(0), at.Q, at.p, at.q) is smoother
+    assert with_coarse_level(nothing, smoother, np.arange(14), np.zeros(0), at.Q, at.p, at.q) is smoother

@@ -1,0 +1,1 @@
+"""Shared by the objective and the solvers of this benchmark."""

@@ -1,0 +1,1 @@
+"""Two textbook solvers as entries of the arena, to read and to start from."""

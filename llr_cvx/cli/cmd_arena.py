@@ -1,0 +1,215 @@
+"""`llr-cvx arena`: run solvers in any language over problems with a proven optimum, and judge every answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from llr_cvx import archive
+from llr_cvx.arena import compare as comparison
+from llr_cvx.arena import page, tables
+from llr_cvx.arena.cases import DRY_RUN, Case, drill_cases, file_cases, library_cases
+from llr_cvx.arena.entries import Entry, command_entry, python_entry
+from llr_cvx.arena.sandbox import Limits
+from llr_cvx.arena.tournament import Plan, run_plan
+from llr_cvx.cli import files
+from llr_cvx.cli import options as opt
+from llr_cvx.experiments.runner import Workers
+from llr_cvx.instances.drill import GENERATORS
+from llr_cvx.outputs import is_stdout
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def _output(name: str, what: str) -> Callable[[Handler], Handler]:
+    return opt.output(f"--{name}", f"{name}_file", help=f"Write {what} here.")
+
+
+@click.group(name="arena", invoke_without_command=True)
+@click.option(
+    "--solver",
+    "solvers",
+    multiple=True,
+    metavar="NAME",
+    help="FILE.py:FUNCTION, MODULE:FUNCTION, or built in; repeatable.",
+)
+@click.option(
+    "--command", "commands", multiple=True, help="A program, as 'julia mine.jl {problem} {out}'; repeatable. No shell."
+)
+@click.option("--only", "names", multiple=True, metavar="INSTANCE", help="Only this instance; repeatable.")
+@click.option("--drill", type=click.IntRange(min=1), help="This many random problems instead of the library.")
+@click.option(
+    "--generator", type=click.Choice(tuple(GENERATORS)), default="hostile", show_default=True, help="For --drill."
+)
+@click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --drill.")
+@click.option(
+    "--problem",
+    "problems",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A saved problem (.npz) of your own instead of the library; repeatable.",
+)
+@click.option("--dry-run", is_flag=True, help="Only three small instances, to see whether everything works.")
+@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative gap that must be proved.")
+@click.option("--time-limit", type=opt.POSITIVE, default=120.0, show_default=True, help="Seconds for each problem.")
+@click.option("--memory-limit", type=opt.POSITIVE, default=4.0, show_default=True, help="GiB for an entry.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="BLAS threads of an entry.")
+@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each, in turns.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Runs at a time; times are then not comparable.")
+@click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler to run on, for example tcp://10.0.0.1:8786.")
+@_output("json", "the results as JSON")
+@_output("html", "a page with plots")
+@_output("markdown", "the tables as Markdown")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:
+    """Run solvers over problems with a proven optimum, and judge every answer.
+
+    A solver in Python is a function solve(problem) that returns W, or (W, alpha, U) with a dual point of its own, or
+    yields iterates. Built in: exact (Clarabel), irls, fast, algorithm1, admm, subgradient, and the name of any conic
+    solver that CVXPY has installed. A program in another language reads the folder {problem} (samples.csv, edges.csv,
+    instance.json, ...) and writes W.csv, W.npy or W.json to the folder {out}.
+
+    Each runs in a process of its own, with limits, and is ended with all its children. No word of it is believed: J
+    is recomputed from W and its iterates and compared with a proven lower bound of the optimum. A run with --json
+    that was interrupted goes on where it stopped when the same command is given again.
+
+    \b
+    proved        J(W) - J* <= tol J(W) is proved
+    not proved    how far off W is, at least and at most, and which condition fails
+    false claim   what the entry said about its answer is proved to be false
+    invalid       no W, or not one of this problem; crash; timeout
+
+    \b
+    Exit 0: everything is proved.   Exit 1: something is not.   Exit 2: bad input, nothing was run.
+
+    \b
+    Examples:
+      llr-cvx arena --solver mine.py:solve --dry-run
+      llr-cvx arena --solver mine.py:solve --solver fast --html page.html
+      llr-cvx arena --command './mine {problem} {out}' --only paper-d10 --json new.json
+      llr-cvx arena compare old.json new.json
+    """
+    if ctx.invoked_subcommand is not None:
+        if given["solvers"] or given["commands"]:
+            raise click.UsageError("compare takes files: leave out --solver and --command")
+        return
+    try:
+        plan = _plan(given)
+    except (ValueError, OSError, ImportError) as error:
+        raise click.UsageError(str(error)) from None
+    store = _store(given["json_file"])
+    document = {"command": _as_typed(ctx, given), **_run(plan, store)}
+    opt.say(*tables.terminal(document).splitlines())
+    try:
+        if given["json_file"]:
+            files.write_json(given["json_file"], document)
+            if store is not None:
+                store.unlink(missing_ok=True)
+        for name, render in (("html", page.render), ("markdown", tables.markdown)):
+            if given[f"{name}_file"]:
+                with archive.replacing(given[f"{name}_file"], "w", encoding="utf-8") as stream:
+                    stream.write(render(document))
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
+    raise SystemExit(0 if all(row["accepted"] for row in document["results"]) else 1)
+
+
+def _as_typed(ctx: click.Context, given: dict[str, Any]) -> str:
+    """The command with its options, to be run again."""
+    words = ["llr-cvx", "arena"]
+    for option in (param for param in ctx.command.params if isinstance(param, click.Option) and param.name in given):
+        value = given[str(option.name)]
+        if value != option.default and value not in (None, (), False):
+            for one in value if option.multiple else [value]:
+                words += [option.opts[0]] if option.is_flag else [option.opts[0], str(one)]
+    return shlex.join(words)
+
+
+def _plan(given: dict[str, Any]) -> Plan:
+    if os.name != "posix":
+        raise ValueError("the arena needs Linux or macOS: it runs solvers as processes with limits")
+    entries: list[Entry] = [python_entry(name) for name in given["solvers"]]
+    entries += [command_entry(line) for line in given["commands"]]
+    if not entries:
+        raise ValueError("no solver: give --solver FILE.py:FUNCTION or --command 'program {problem} {out}'")
+    if len({entry.name for entry in entries}) < len(entries):
+        raise ValueError("each solver can be entered once")
+    limits = Limits(given["time_limit"], int(given["memory_limit"] * 2**30), given["threads"])
+    backend = "dask" if given["scheduler"] else "loky"
+    workers = Workers(given["jobs"], backend, given["scheduler"])
+    return Plan(entries, _cases(given), given["tol"], given["repeats"], limits, workers)
+
+
+def _cases(given: dict[str, Any]) -> list[Case]:
+    chosen = [name for name in ("names", "drill", "problems", "dry_run") if given[name]]
+    if len(chosen) > 1:
+        raise ValueError("choose one of --only, --drill, --problem and --dry-run")
+    if given["drill"]:
+        return drill_cases(given["drill"], given["generator"], given["first_seed"])
+    if given["problems"]:
+        return file_cases(given["problems"])
+    return library_cases(DRY_RUN if given["dry_run"] else tuple(dict.fromkeys(given["names"])))
+
+
+def _store(json_file: str | None) -> Path | None:
+    """Where finished runs are kept until the result is written to a file."""
+    return None if json_file is None or is_stdout(json_file) else Path(f"{json_file}.part")
+
+
+def _run(plan: Plan, store: Path | None) -> dict[str, Any]:
+    try:
+        return run_plan(plan, store)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+# ---- compare -------------------------------------------------------------------------------------------------------
+
+
+@command.command()
+@click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("after", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--clock", type=click.Choice(["wall", "cpu"]), default="wall", show_default=True)
+@_output("json", "the comparison as JSON")
+def compare(before: Path, after: Path | None, clock: str, json_file: str | None) -> None:
+    """Compare two runs of --json, BEFORE and AFTER: what broke, and what became slower by more than the noise.
+
+    Times are judged if each run has three repeats or more (--repeats 3). Best is one run with both solvers, which
+    then run in turns: llr-cvx arena --solver old.py:solve --solver new.py:solve --repeats 5 --json both.json, and
+    compare both.json alone.
+
+    Exit 0: nothing broke or became slower.   Exit 1: something did.
+    """
+    try:
+        a, b = (_read(before), _read(after)) if after else comparison.split(_read(before))
+        changes, notes = comparison.compare(a, b, "seconds" if clock == "wall" else "cpu_seconds")
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    opt.say(f"{'instance':<18} {'before':<12} {'after':<12} {'time':>7}  verdict")
+    for change in changes:
+        mark = change.verdict.upper() if change.verdict in ("broken", "slower") else change.verdict
+        ratio = tables.number(change.ratio, ".2f")
+        opt.say(f"{change.instance:<18.18} {change.before:<12} {change.after:<12} {ratio:>6}x  {mark}")
+    worse = [change.instance for change in changes if change.verdict in ("broken", "slower")]
+    for note in notes:
+        opt.say(f"note: {note}")
+    opt.say(f"worse: {', '.join(worse)}" if worse else "Nothing broke, and nothing became slower beyond the noise.")
+    if json_file:
+        files.write_json(json_file, {"changes": [vars(change) for change in changes], "notes": notes, "worse": worse})
+    raise SystemExit(1 if worse else 0)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if not {"conditions", "results"} <= document.keys():
+            raise ValueError("it has no results")
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is not a result of llr-cvx arena --json: {error}") from None
+    return dict(document)

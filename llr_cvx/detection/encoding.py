@@ -1,0 +1,258 @@
+"""Turn a table of numbers, booleans, dates and categories into numbers, as the known inliers say how."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.extras import pip_install
+
+#: What a category that no fitted row has, and a missing one, are called.
+UNSEEN, ABSENT = "(not seen)", "(missing)"
+#: The most levels of a category; the rarest of more share one.
+MAX_LEVELS = 30
+#: Text that differs in more than half of the rows, and in more than this many, names the rows.
+MAX_FEW_NAMES = 10
+
+Kind = Literal["number", "boolean", "date", "category", "empty"]
+
+
+def kind_of(column: Any) -> Kind:
+    """What the values of a pandas Series are; text is a date if all of it is written like 2024-12-31.
+
+    >>> import pandas as pd
+    >>> [kind_of(pd.Series(values)) for values in ([1, None], [True, False], ["2024-12-31"], ["red", "5"], [None])]
+    ['number', 'boolean', 'date', 'category', 'empty']
+    >>> kind_of(pd.Series(["1.5", 10**25, None]))  # whatever type they are stored with
+    'number'
+    """
+    from pandas.api import types
+
+    found = column.dropna()
+    if found.empty:
+        return "empty"
+    if types.is_bool_dtype(column) or (column.dtype == object and found.map(type).eq(bool).all()):
+        return "boolean"
+    if types.is_numeric_dtype(column):
+        return "number"
+    if types.is_datetime64_any_dtype(column):
+        return "date"
+    if np.isfinite(numbers_of(found, "number")).all():
+        return "number"
+    text = found.astype(str)
+    is_date = text.str.match(r"\d{4}-\d\d-\d\d").all() and not np.isnan(numbers_of(text, "date")).any()
+    return "date" if is_date else "category"
+
+
+def numbers_of(column: Any, kind: Kind) -> FloatArray:
+    """The values of a Series as numbers, dates in days since 1970; NaN where they are missing or of another kind."""
+    import pandas as pd
+
+    if kind == "date":
+        days = pd.to_datetime(column.astype(object), format="ISO8601", errors="coerce", utc=True)
+        column = (days - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    elif kind == "boolean":
+        column = column.astype(object).map({True: 1.0, False: 0.0})
+    elif not pd.api.types.is_numeric_dtype(column):
+        column = column.map(_as_float, na_action="ignore")
+    return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan))
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def levels_of(column: Any) -> Any:
+    """The values of a Series as text, NaN where they are missing.
+
+    The text of a value does not depend on how its column is stored, which may differ from table to table.
+
+    >>> import pandas as pd
+    >>> [levels_of(pd.Series(values)).tolist() for values in (["TRUE", "01", "x"], [True, False], [1.0, None])]
+    [['True', '1', 'x'], ['True', 'False'], ['1', nan]]
+    """
+    return column.astype(object).map(_level, na_action="ignore").where(column.notna(), np.nan)
+
+
+def _level(value: Any) -> str:
+    text = str(value).strip()
+    if text.casefold() in ("true", "false"):
+        return text.capitalize()
+    number = _as_float(text)
+    return f"{number:.17g}" if np.isfinite(number) else text
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Encode the columns of a DataFrame as numbers, fitted on the known inliers (the rows with y = 1).
+
+    Numbers stay as they are, booleans become 0 and 1, dates days, and a category one column per level and one for
+    levels that no fitted row has. Columns that are constant among the fitted rows, and text that differs from row to
+    row, are left out. A column that is 0 in all n fitted rows is multiplied by sqrt(n): what they never show counts as
+    much as what one of n + 1 rows shows does once it is standardised.
+
+    With p-values, give it to `LLRDetector` as `scaler`, as the command `detect` does: it then sees none of the
+    inliers that are held out.
+
+    Parameters
+    ----------
+    missing : "refuse", "median" or "indicator"
+        Refuse missing values; replace them by the median, or a category by its most frequent level; or do so and add
+        a column that says where, a missing category being a level of its own.
+    scaler : transformer, optional
+        Applied to the encoded columns.
+
+    Attributes
+    ----------
+    kinds_ : dict from the name of a column to "number", "boolean", "date", "category" or "empty"
+    left_out_ : dict from the name of a column to "constant" or "row names"
+    owner_ : array of int
+        For each encoded column, the position of the column that it comes from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> good = pd.DataFrame({"size": [1.0, 3.0, 2.0, 4.0], "colour": ["red", "blue", "red", "red"]})
+    >>> encoder = TableEncoder().fit(good)
+    >>> encoder.get_feature_names_out().tolist()
+    ['size', 'colour = blue', 'colour = red', 'colour = (not seen)']
+    >>> encoder.transform(pd.DataFrame({"size": [9.0], "colour": ["green"]})).tolist()
+    [[9.0, 0.0, 0.0, 2.0]]
+    """
+
+    def __init__(self, missing: Literal["refuse", "median", "indicator"] = "refuse", scaler: Any = None) -> None:
+        self.missing = missing
+        self.scaler = scaler
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.allow_nan = self.missing != "refuse"
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn levels, medians and what to leave out from the rows with y = 1; from all rows if there is no y."""
+        if self.missing not in ("refuse", "median", "indicator"):
+            raise ValueError(f'missing must be "refuse", "median" or "indicator", got {self.missing!r}')
+        frame = _frame(X)
+        if y is not None:
+            inlier = np.asarray(y) == 1
+            if len(inlier) != len(frame) or not inlier.any():
+                raise ValueError(f"y marks no row as a known inlier (+1) among {len(inlier)}, or X has other rows")
+            frame = frame[inlier]
+        self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
+        self.kinds_ = {name: kind_of(frame[name]) for name in frame}
+        self.left_out_ = {name: why for name in frame if (why := self._useless(frame[name], self.kinds_[name]))}
+        used = [name for name in frame if name not in self.left_out_]
+        if not used:
+            raise ValueError("no column is left: each is constant among the known inliers, or names the rows")
+        text = [name for name in used if self.kinds_[name] == "category"]
+        numeric = [name for name in used if name not in text]
+        absent = {ABSENT} if self.missing == "indicator" else set()
+        self._levels = {name: sorted((set(levels_of(frame[name]).dropna()) | absent) - {UNSEEN}) for name in text}
+        known = [[*levels, UNSEEN] for levels in self._levels.values()]
+        levels = OneHotEncoder(categories=known, max_categories=MAX_LEVELS + 1, sparse_output=False)
+        fill = SimpleImputer(strategy="constant" if absent else "most_frequent", fill_value=ABSENT if absent else None)
+        parts = [
+            ("numbers", SimpleImputer(strategy="median"), numeric),
+            ("missing", MissingIndicator(features="all"), numeric if absent else []),
+            ("levels", make_pipeline(fill, levels), text),
+        ]
+        self._encoder = ColumnTransformer([part for part in parts if part[2]])
+        encoded = np.asarray(self._encoder.fit_transform(self._canonical(frame)), dtype=float)
+        self._boost = np.where((encoded == 0).all(axis=0), np.sqrt(len(encoded)), 1.0)
+        place = {name: k for k, name in enumerate(frame)}
+        found = [(place[name], name) for name in numeric]
+        found += [(place[name], f"{name} is missing") for name in parts[1][2]]
+        if text:
+            fitted = self._encoder.named_transformers_["levels"][-1]
+            for label in fitted.get_feature_names_out([str(k) for k in range(len(text))]):
+                k, _, level = label.partition("_")
+                level = "(rare)" if level == "infrequent_sklearn" else level
+                found.append((place[text[int(k)]], f"{text[int(k)]} = {level}"))
+        self.owner_: IntArray = np.array([owner for owner, _ in found])
+        self._names = np.array([name for _, name in found], dtype=object)
+        self.scaler_ = None if self.scaler is None else clone(self.scaler).fit(encoded)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """The encoded rows; a level that no fitted row has is "(not seen)"."""
+        check_is_fitted(self)
+        encoded = self._encoder.transform(self._canonical(_frame(X, self.feature_names_in_)))
+        encoded = np.asarray(encoded, dtype=float, order="C") * self._boost
+        return encoded if self.scaler_ is None else np.asarray(self.scaler_.transform(encoded))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the encoded columns."""
+        check_is_fitted(self)
+        return self._names
+
+    def _useless(self, column: Any, kind: Kind) -> str:
+        """Why to leave a column out, or nothing."""
+        values = levels_of(column) if kind == "category" else column
+        distinct = values.nunique(dropna=self.missing != "indicator")
+        if kind == "category" and distinct > max(MAX_FEW_NAMES, len(values) / 2):
+            return "row names"
+        return "constant" if kind == "empty" or distinct <= 1 else ""
+
+    def _canonical(self, frame: Any) -> Any:
+        """Numbers as float and levels as text, NaN where they are missing."""
+        import pandas as pd
+
+        columns = {}
+        for name, kind in self.kinds_.items():
+            if name in self.left_out_:
+                continue
+            if kind == "category":
+                levels = levels_of(frame[name])
+                values = levels.where(levels.isin(self._levels[name]) | levels.isna(), UNSEEN)
+            else:
+                values = pd.Series(numbers_of(frame[name], kind), frame.index)
+            if self.missing == "refuse" and values.isna().any():
+                row = values.index[values.isna()][0]
+                raise ValueError(
+                    f"column {name!r} has no {kind} in row {row}: fill such cells, leave the column out, or give "
+                    'missing="median" or "indicator"'
+                )
+            columns[name] = values
+        return pd.DataFrame(columns, index=frame.index)
+
+
+def _frame(X: Any, names: Any = None) -> Any:
+    """A DataFrame with these columns, or all; an array gets names."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("tables need pandas: " + pip_install("tables")) from None
+    if not isinstance(X, pd.DataFrame):
+        X = pd.DataFrame(np.asarray(X), columns=names)
+        X.columns = X.columns if names is not None else [f"x{k}" for k in range(X.shape[1])]
+    if names is not None:
+        if lacking := [name for name in names if name not in X]:
+            raise ValueError(f"the table has no column {', '.join(map(repr, lacking))}")
+        X = X[list(names)]
+    return X
+
+
+def by_owner(values: Any, owner: IntArray, d: int, how: Any = np.add) -> Any:
+    """Combine the encoded columns (the last axis) that come from the same one of d columns: np.add, minimum, ...
+
+    >>> by_owner(np.array([[1.0, 2.0, 4.0]]), np.array([0, 2, 2]), 3).tolist()
+    [[1.0, 0.0, 6.0]]
+    """
+    start = {np.add: 0, np.logical_or: False, np.fmin: np.nan}[how]
+    found = np.full((*values.shape[:-1], d), start, dtype=values.dtype)
+    for k, column in enumerate(owner):
+        found[..., column] = how(found[..., column], values[..., k])
+    return found

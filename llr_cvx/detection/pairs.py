@@ -1,0 +1,230 @@
+"""Read the known inliers and the rows to check as two tables with the same columns, or say all that is in the way."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from llr_cvx.arrays import FloatArray
+from llr_cvx.detection.encoding import kind_of, numbers_of
+from llr_cvx.detection.tables import Format, Table, read_table
+
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d[\d.]*,\d+\s*")
+#: Numbers with thousands separators, currencies, units or per cent, and dates that are not written like 2024-12-31.
+NUMBER_LIKE = re.compile(r"[^\w\s.,+-]?\s*[+-]?\d[\d.,'\s]*(%|[^\w\s]|[A-Za-z]{1,3})?\s*")
+DATE_LIKE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*")
+#: A category may have this many levels that look like numbers or dates, such as age groups.
+MAX_NUMBER_LIKE_LEVELS = 10
+#: Names of columns that identify rows; "index" only on its own, since a refractive_index is a measurement.
+ROW_NAME_PATTERN = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
+#: With at least this many rows, consecutive whole numbers are unlikely to be a coincidence.
+MIN_COUNT_ROWS = 5
+Missing = Literal["refuse", "drop", "median", "indicator"]
+
+
+class TableProblems(ValueError):
+    """All that is in the way of using two tables, each problem with what solves it."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(dict.fromkeys(problems))
+        super().__init__("; ".join(self.problems))
+
+
+class Pair(NamedTuple):
+    """Two DataFrames with the same columns, rows named by the index, the file by attrs["source"]; and notes."""
+
+    inliers: Any
+    test: Any
+    notes: list[str]
+
+
+def read_pair(
+    inliers: str | Path,
+    test: str | Path,
+    id_column: str | None = None,
+    drop: Sequence[str] = (),
+    missing: Missing = "refuse",
+    how: Format | None = None,
+) -> Pair:
+    """Read two tables; the columns are those of the first, found in the second up to case and blanks.
+
+    Parameters
+    ----------
+    inliers, test : path
+        See `llr_cvx.detection.tables.read_table`.
+    id_column : str, optional
+        A column of unique row names in the second file; the first may lack it.
+    drop : names
+        Columns of either file to leave out.
+    missing : "refuse", "drop", "median" or "indicator"
+        Missing values are a problem, or a reason to leave a row out, or left to the `TableEncoder`.
+    how : Format
+
+    Raises
+    ------
+    TableProblems
+        Every problem of both files, with its place and the option that solves it.
+    """
+    tables, problems, notes = [], [], []
+    for path in (inliers, test):
+        try:
+            tables.append(read_table(path, how or Format()))
+        except (OSError, ValueError) as error:
+            problems.append(str(error))
+    if problems:
+        raise TableProblems(problems)
+    known, checked = tables
+    renamed = {name: other for name in checked.frame if name not in known.frame and (other := _alike(known, name))}
+    renamed = {name: other for name, other in renamed.items() if other not in checked.frame}
+    if renamed:
+        checked.frame.rename(columns=renamed, inplace=True)
+        notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
+    left_out = [{_alike(table, name) for table in tables} - {None} for name in drop]
+    problems += [
+        f"no column {name!r} to drop in either file" for name, found in zip(drop, left_out, strict=True) if not found
+    ]
+    ids = [_alike(table, id_column) if id_column is not None else None for table in tables]
+    if id_column is not None and ids[1] is None:
+        problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
+    unused = {*ids, *(name for found in left_out for name in found)}
+    unnamed = [name for name in known.frame if name not in unused and re.fullmatch(r"Unnamed: \d+", name)]
+    if unnamed:
+        notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
+    used = [name for name in known.frame if name not in {*unused, *unnamed}]
+    if not used:
+        problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
+    if lacking := [name for name in used if name not in checked.frame]:
+        problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {_drop(lacking)}")
+    extra = [name for name in checked.frame if name not in {*known.frame, *unused} and not name.startswith("Unnamed: ")]
+    if extra:
+        notes.append(f"ignored in {checked.source}: {listing(extra)}, which {known.source} has not")
+    problems += [problem for name in used for problem in _misfits(known, checked, name)]
+    filled = [name for name in used if name not in lacking and known.frame[name].notna().any()]
+    for table, name in zip(tables, ids, strict=True):
+        problems += [*_repeated(table, name), *(_absent(table, filled) if missing == "refuse" else [])]
+    if problems:
+        raise TableProblems(problems)
+    frames = [_with_names(table, used, name) for table, name in zip(tables, ids, strict=True)]
+    if missing == "drop":
+        whole = [frame[filled].notna().all(axis=1) for frame in frames]
+        if not all(rows.any() for rows in whole):
+            raise TableProblems(["every row of a file has a missing value: --missing median"])
+        gone = frames[1].index[~whole[1]].astype(str)
+        if len(gone) or not whole[0].all():
+            notes.append(
+                f"left out for missing values: {(~whole[0]).sum()} inliers, and {len(gone)} test rows {listing(gone)}"
+            )
+        frames = [frame[rows] for frame, rows in zip(frames, whole, strict=True)]
+    numeric = {
+        name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in frames[0].select_dtypes("number")
+    }
+    return Pair(frames[0], frames[1], [*notes, *row_name_note(numeric)])
+
+
+def _alike(table: Table, name: str) -> str | None:
+    """The column of this name, or the only one that differs from it in case and blanks."""
+    plain = {" ".join(other.split()).casefold(): other for other in table.frame}
+    found = name if name in table.frame else plain.get(" ".join(name.split()).casefold())
+    return found if len(plain) == len(table.frame.columns) or name in table.frame else None
+
+
+def _with_names(table: Table, used: list[str], ids: str | None) -> Any:
+    frame = table.frame[used]
+    frame = frame if ids is None else frame.set_axis(table.frame[ids].astype(str).str.strip(), axis=0)
+    frame.attrs["source"] = table.source
+    return frame
+
+
+def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
+    """Cells that are not of the kind of their column among the inliers."""
+    kind = kind_of(known.frame[name])
+    if kind == "category":
+        text = known.frame[name].dropna().astype(str)
+        commas = text.str.fullmatch(DECIMAL_COMMA)
+        if commas.mean() >= 0.5:
+            yield f"{known.source}, column {name!r} holds numbers such as {text[commas].iloc[0]!r}: --decimal ,"
+        shares = {of: np.mean(~np.isnan(numbers_of(text, of))) for of in ("number", "date")}
+        if text.nunique() > MAX_NUMBER_LIKE_LEVELS and commas.mean() < 0.5 and max(shares.values()) < 0.5:
+            for pattern, what, cure in (
+                (DATE_LIKE, "dates", "write them like 2024-12-31"),
+                (NUMBER_LIKE, "numbers", "write plain numbers"),
+            ):
+                alike = text.str.strip().str.fullmatch(pattern)
+                if alike.mean() >= 0.9:
+                    example = text[alike].iloc[0][:40]
+                    yield (
+                        f"{known.source}, column {name!r} holds {what} such as {example!r}: {cure}, or {_drop([name])}"
+                    )
+                    return
+        kind = "number" if shares["number"] >= 0.5 else "date" if shares["date"] >= 0.5 else "empty"
+    for table in (known, checked):
+        if kind == "empty" or name not in table.frame:
+            continue
+        column = table.frame[name]
+        values = numbers_of(column, kind)
+        bad = np.flatnonzero(np.isinf(values) | (np.isnan(values) & column.notna().to_numpy()))
+        if bad.size:
+            cell = str(column.iloc[bad[0]]).strip()
+            more = f" ({bad.size} such cells)" if bad.size > 1 else ""
+            cure = "--decimal ," if DECIMAL_COMMA.fullmatch(cell) else f"correct it, or {_drop([name])}"
+            place = f"{table.source}, {table.place(table.frame.index[bad[0]])}, column {name!r}"
+            yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
+
+
+def _absent(table: Table, names: Sequence[str]) -> Iterator[str]:
+    """The columns with missing values, in one line."""
+    gone = table.frame[names].isna()
+    found = [name for name in names if gone[name].any()]
+    if found:
+        first = ", ".join(f"{n!r} ({gone[n].sum()}, first in {table.place(gone[n].idxmax())})" for n in found[:8])
+        more = f" and {len(found) - 8} more columns" if len(found) > 8 else ""
+        yield f"{table.source} has missing values in {first}{more}: --missing median, indicator or drop"
+
+
+def _repeated(table: Table, name: str | None) -> Iterator[str]:
+    if name is None:
+        return
+    ids = table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
+    cure = f"give every row a unique id, or ignore the column ({_drop([name])}) to number the rows"
+    for row in ids.index[(ids == "") | ids.duplicated()][:1]:
+        first = table.place(ids.index[ids == ids[row]][0])
+        what = f": the id {ids[row]!r} is that of {first} already" if ids[row] else " is empty"
+        yield f"{table.source}, {table.place(row)}, column {name!r}{what}: {cure}"
+
+
+def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
+    """A note on columns that merely number the rows: used as features, they can hide the outliers.
+
+    Their name says so, or their values in one of the tables count by one without repetition.
+
+    >>> row_name_note({"n": [np.arange(9.0)], "acid": [np.array([3.0, 1.0])]})
+    ["column 'n' looks like row names: --id n to use it as such, --drop n to ignore it"]
+    """
+
+    def counts(values: FloatArray) -> bool:
+        ordered = np.sort(values)
+        return len(values) >= MIN_COUNT_ROWS and bool(np.all(ordered % 1 == 0) and np.all(np.diff(ordered) == 1))
+
+    names = [name for name, tables in columns.items() if ROW_NAME_PATTERN.fullmatch(name) or any(map(counts, tables))]
+    subject = f"column {names[0]!r} looks" if len(names) == 1 else f"columns {listing(names)} look"
+    cure = f"--id {shlex.quote(names[0])} to use it as such, {_drop(names)} to ignore it" if names else ""
+    return [f"{subject} like row names: {cure}"] if names else []
+
+
+def _drop(names: Sequence[str]) -> str:
+    return " ".join(f"--drop {shlex.quote(name)}" for name in names[:8])
+
+
+def listing(names: Iterable[str], limit: int = 8) -> str:
+    """Names in quotes, the first of many.
+
+    >>> listing(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    shown = list(map(repr, names))
+    return ", ".join(shown[:limit]) + (", ..." if len(shown) > limit else "")

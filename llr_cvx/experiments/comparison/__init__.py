@@ -1,0 +1,1 @@
+"""LLR beside common outlier detectors on public data: sets, detectors, trials, report."""

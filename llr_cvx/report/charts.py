@@ -1,0 +1,70 @@
+"""Geometry of the charts of the page; its template draws them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llr_cvx.arrays import FloatArray
+from llr_cvx.detection.features import Column
+from llr_cvx.report.svg import px
+
+#: Size of a distribution on a card, and its bars: of numbers, and of the levels of a category.
+WIDTH, HEIGHT, MAX_BARS, MAX_LEVELS = 120.0, 30.0, 24, 8
+
+
+class Distribution:
+    """The values of a feature of the known inliers, which are the first `known` rows; `path` draws them."""
+
+    def __init__(self, column: Column, known: int) -> None:
+        if column.order is None:
+            levels, heights = np.unique(column.values[:known].astype(str), return_counts=True)
+            common = np.argsort(-heights, kind="stable")[:MAX_LEVELS]
+            rest = heights.sum() - heights[common].sum()
+            heights = np.append(heights[common], rest)  # the last place is for all other levels
+            room = WIDTH / len(heights)
+            place = {level: k for k, level in enumerate(levels[common])}
+            self.x = room * (0.5 + np.array([place.get(str(level), len(common)) for level in column.values]))
+        else:
+            inliers = column.order[:known][~np.isnan(column.order[:known])]
+            pad = 0.35 * float(np.ptp(inliers)) or 1.0
+            heights, edges = np.histogram(inliers, MAX_BARS, (inliers.min() - pad, inliers.max() + pad))
+            room = WIDTH / MAX_BARS
+            self.x = (np.nan_to_num(column.order, nan=edges[0]) - edges[0]) / (edges[-1] - edges[0]) * WIDTH
+        tall = np.maximum(heights / heights.max() * (HEIGHT - 4), 0.8)
+        bars = ((px(k * room), px(tall[k])) for k in np.flatnonzero(heights))
+        self.path = "".join(f"M{left} 29v-{high}h{px(room - 1)}V29z" for left, high in bars)
+
+    def mark(self, row: int) -> str:
+        """A line at the value of a row, or an arrow if it lies beyond the edge."""
+        x = float(self.x[row])
+        if -1e-9 <= x <= WIDTH + 1e-9:
+            return f"M{px(min(max(x, 1.5), WIDTH - 1.5) - 1.5)} 0h3v30h-3z"
+        return f"M{px(WIDTH)} 15l-9 -7v14z" if x > 0 else "M0 15l9 -7v14z"
+
+
+def histogram(scores: FloatArray, held: FloatArray, offset: float | None) -> dict[str, Any]:
+    """Bars of the scores, those below `offset` as outliers, and the outline of the scores of held-out inliers."""
+    together = np.concatenate([scores, held, [] if offset is None else [offset]])
+    pad = 0.03 * float(np.ptp(together)) or 0.5
+    low, high = float(together.min()) - pad, float(together.max()) + pad
+    step = (high - low) / float(np.clip(2 * np.sqrt(len(scores)), 8, 50))
+    first = low if offset is None else offset - step * np.ceil((offset - low) / step)  # no bar straddles the offset
+    edges = first + step * np.arange(np.ceil((high - first) / step) + 1)
+    below = scores < (-np.inf if offset is None else offset)
+    counts = {kind: np.histogram(scores[part], edges)[0] for kind, part in (("out", below), ("known", ~below))}
+    expected = np.histogram(held, edges)[0] * (len(scores) / max(len(held), 1))
+    unit = 110.0 / max((counts["out"] + counts["known"]).max(), expected.max(), 1.0)
+    room = 420.0 / (len(edges) - 1)
+    line = "M10 120" + "".join(f"V{px(120 - n * unit)}h{px(room)}" for n in expected) + "V120"
+    return {
+        "bars": [
+            (kind, px(10.5 + k * room), px(120 - tall), px(room - 1), px(tall))
+            for kind, found in counts.items()
+            for k in np.flatnonzero(found)
+            for tall in [max(found[k] * unit, 2.0)]
+        ],
+        "line": line if len(held) else "",
+        "cut": "" if offset is None else px(10 + (offset - first) / step * room),
+    }

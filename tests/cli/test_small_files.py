@@ -1,0 +1,316 @@
+"""Small files as people have them, and as they should not be: the expected answer or message for each."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from llr_cvx.cli import main
+from llr_cvx.detection.tables import read_table
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("openpyxl")
+
+Content = Callable[["pd.DataFrame"], bytes]
+
+
+def table(n: int, seed: int) -> pd.DataFrame:
+    """Numbers, a category, a boolean and a date; the last row of seed 1 is an outlier in each of them."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(10.0, 1.0, size=(n, 2)).round(13), columns=["width", "mean radius"])
+    frame["colour"] = rng.choice(["red", "blue"], n)
+    frame["tested"] = rng.random(n) < 0.5
+    frame["day"] = [f"2024-01-{day:02d}" for day in rng.integers(1, 29, n)]
+    if seed:
+        frame.loc[n - 1] = [10.5, 99.0, "green", True, "2024-01-05"]
+    return frame
+
+
+GOOD, NEW = table(40, 0), table(12, 1)
+
+
+def text(frame: pd.DataFrame, **how: object) -> bytes:
+    return frame.to_csv(index=False, **how).encode(str(how.pop("encoding", "utf-8")))
+
+
+def binary(method: str, **how: object) -> Content:
+    def content(frame: pd.DataFrame) -> bytes:
+        stream = io.BytesIO()
+        getattr(frame, method)(stream, **how)
+        return stream.getvalue()
+
+    return content
+
+
+def cell(row: int, column: str, value: object) -> Content:
+    def content(frame: pd.DataFrame) -> bytes:
+        frame = frame.astype(object)
+        frame.loc[row, column] = value
+        return text(frame)
+
+    return content
+
+
+def renamed(**names: str) -> Content:
+    return lambda frame: text(frame.rename(columns=names))
+
+
+def zipped(frame: pd.DataFrame) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("inside.csv", text(frame))
+    return stream.getvalue()
+
+
+def two_sheets(frame: pd.DataFrame) -> bytes:
+    stream = io.BytesIO()
+    with pd.ExcelWriter(stream) as book:
+        pd.DataFrame({"x": [1]}).to_excel(book, sheet_name="other", index=False)
+        frame.to_excel(book, sheet_name="data", index=False)
+    return stream.getvalue()
+
+
+def bomb(frame: pd.DataFrame) -> bytes:
+    return gzip.compress(b"a,b\n" + b"0,0\n" * 400_000)
+
+
+def excel_bomb(frame: pd.DataFrame) -> bytes:
+    stream = io.BytesIO(two_sheets(frame))
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet9.xml", b"0" * 2_000_000)
+    return stream.getvalue()
+
+
+def parquet_bomb(frame: pd.DataFrame) -> bytes:
+    return binary("to_parquet")(pd.DataFrame({"a": np.zeros(300_000)}))
+
+
+SAME = "12 rows, row 12 first: mean radius"
+LATIN = ["--encoding", "latin-1"]
+HTML = "<script>alert(1)</script>"
+
+#: Ending of the file, its contents, options, and what must be said, or SAME for the answer of the plain CSV.
+READ: dict[str, tuple[str, Content, list[str], str]] = {
+    "csv": (".csv", text, [], SAME),
+    "semicolons": (".csv", lambda f: text(f, sep=";"), [], SAME),
+    "decimal commas": (".csv", lambda f: text(f, sep=";", decimal=","), ["--decimal", ","], SAME),
+    "tabs": (".tsv", lambda f: text(f, sep="\t"), [], SAME),
+    "a separator of their own": (".txt", lambda f: text(f, sep="~"), ["--sep", "~"], SAME),
+    "byte order mark": (".csv", lambda f: b"\xef\xbb\xbf" + text(f), [], SAME),
+    "utf-16": (".csv", lambda f: text(f, encoding="utf-16"), ["--encoding", "utf-16"], SAME),
+    "latin-1": (".csv", lambda f: text(f.assign(é="é"), encoding="latin-1"), [*LATIN, "--drop", "é"], SAME),
+    "gzip": (".csv.gz", lambda f: gzip.compress(text(f)), [], SAME),
+    "bzip2": (".csv.bz2", lambda f: bz2.compress(text(f)), [], SAME),
+    "xz": (".csv.xz", lambda f: lzma.compress(text(f)), [], SAME),
+    "zip": (".csv.zip", zipped, [], SAME),
+    "parquet": (".parquet", binary("to_parquet"), [], SAME),
+    "feather": (".feather", binary("to_feather"), [], SAME),
+    "excel": (".xlsx", binary("to_excel", index=False), [], SAME),
+    "sheet by name": (".xlsx", two_sheets, ["--sheet", "data"], SAME),
+    "sheet by number": (".xlsx", two_sheets, ["--sheet", "2"], SAME),
+    "json lines": (".jsonl", binary("to_json", orient="records", lines=True, double_precision=13), [], SAME),
+    "blank lines": (".csv", lambda f: text(f).replace(b"\n", b"\n\n"), [], SAME),
+    "pandas' index": (".csv", lambda f: f.to_csv().encode(), [], SAME),
+    "case and blanks": (".csv", renamed(width=" Width", **{"mean radius": "Mean  Radius"}), [], SAME),
+    "an extra column": (".csv", lambda f: text(f.assign(extra=f["width"])), [], SAME),
+    "all columns in reverse": (".csv", lambda f: text(f[f.columns[::-1]]), [], SAME),
+    "a constant column": (".csv", lambda f: text(f.assign(same=7)), [], SAME),
+    "a name in every row": (".csv", lambda f: text(f.assign(who=[f"Dr. {k}" for k in range(len(f))])), [], SAME),
+    "real dates": (".parquet", lambda f: binary("to_parquet")(f.assign(day=pd.to_datetime(f["day"]))), [], SAME),
+}  # fmt: skip
+ON_BOTH = {
+    "pandas' index",
+    "decimal commas",
+    "a separator of their own",
+    "utf-16",
+    "latin-1",
+    "a constant column",
+    "a name in every row",
+}
+
+#: One note each.
+NOTES = {
+    "pandas' index": "a column without a name, as pandas writes row numbers",
+    "case and blanks": "matched up to case and blanks in ",
+    "an extra column": ": 'extra', which ",
+    "a constant column": "left out, since constant among the inliers: 'same'",
+    "a name in every row": "left out, since text that differs from row to row: 'who'",
+}
+
+REFUSED: dict[str, tuple[str, Content, list[str], str]] = {
+    "missing number": (".csv", cell(2, "width", None), [], "missing values in 'width' (1, first in line 4)"),
+    "question mark": (".csv", cell(2, "colour", "?"), [], "missing values in 'colour' (1, first in line 4)"),
+    "a word among numbers": (".csv", cell(3, "width", "abc"), [], "line 5, column 'width' holds 'abc', not a number"),
+    "infinity": (".csv", cell(3, "width", "inf"), [], "line 5, column 'width' holds 'inf', not a number"),
+    "no date": (".csv", cell(3, "day", "soon"), [], "line 5, column 'day' holds 'soon', not a date"),
+    "decimal commas unsaid": (".csv", lambda f: text(f, sep=";", decimal=","), [], "--decimal ,"),
+    "a column less": (".csv", lambda f: text(f.drop(columns="width")), [], "has 'width', which"),
+    "empty": (".csv", lambda f: b"", [], "it is empty: a header line"),
+    "header only": (".csv", lambda f: text(f[:0]), [], "it has a header but no rows"),
+    "no header": (".csv", lambda f: b"1,2\n3,4\n", [], "the first line holds numbers"),
+    "duplicate names": (".csv", renamed(width="colour"), [], "the header names 'colour' twice"),
+    "ragged": (".csv", lambda f: text(f) + b"1,2,red,True,,6\n", [], "line 14: 6 cells where the first line has 5"),
+    "open quote": (".csv", lambda f: text(f) + b'"1,2\n', [], "cannot be read"),
+    "nul bytes": (".csv", lambda f: text(f).replace(b"red", b"r\0d"), [], "holds NUL bytes"),
+    "latin-1 unsaid": (".csv", lambda f: text(f) + "1,2,é,True,\n".encode("latin-1"), [], "try --encoding latin-1"),
+    "mixed encodings": (".csv", lambda f: text(f) + "é,".encode() + "é\n".encode("latin-1"), [], "is not UTF-8 text"),
+    "utf-16 unsaid": (".csv", lambda f: text(f, encoding="utf-16"), [], "try --encoding utf-16"),
+    "unknown encoding": (".csv", text, ["--encoding", "klingon"], "unknown encoding: klingon"),
+    "zip bomb": (".csv.gz", bomb, [], "holds more than 1,000,000 bytes"),
+    "excel bomb": (".xlsx", excel_bomb, [], "holds more than 1,000,000 bytes"),
+    "parquet bomb": (".parquet", parquet_bomb, [], "holds more than 1,000,000 bytes"),
+    "cut gzip": (".csv.gz", lambda f: gzip.compress(text(f))[:-20], [], "cannot be read"),
+    "cut parquet": (".parquet", lambda f: binary("to_parquet")(f)[:-9], [], "cannot be read"),
+    "cut excel": (".xlsx", lambda f: two_sheets(f)[:-30], [], "cannot be read"),
+    "no such sheet": (".xlsx", two_sheets, ["--sheet", "none"], "none"),
+    "not json": (".jsonl", lambda f: b"{", [], "cannot be read"),
+    "html for a table": (".xlsx", lambda f: HTML.encode(), [], "cannot be read"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Result]:
+    def detect(case: tuple[str, Content, list[str], str], both: bool, *more: str) -> Result:
+        ending, content, options, _ = case
+        good = tmp_path / f"good{ending if both else '.csv'}"
+        good.write_bytes(content(GOOD) if both else text(GOOD))
+        new = tmp_path / f"new{ending}"
+        new.write_bytes(content(NEW))
+        files = ["--inliers", str(good), "--test", str(new), "--out", str(tmp_path / "s.csv"), "--top", "1"]
+        return CliRunner().invoke(main, ["detect", *files, "--contamination", "0.05", *options, *more])
+
+    return detect
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    folder = tmp_path_factory.mktemp("expected")
+    for name, frame in (("good.csv", GOOD), ("new.csv", NEW)):
+        (folder / name).write_bytes(text(frame))
+    files = ["--inliers", folder / "good.csv", "--test", folder / "new.csv", "--out", folder / "s.csv"]
+    done = CliRunner().invoke(main, ["detect", *map(str, files), "--contamination", "0.05"])
+    assert done.exit_code == 0, done.output
+    return pd.read_csv(folder / "s.csv")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_read(name: str, run: Callable[..., Result], expected: pd.DataFrame, tmp_path: Path) -> None:
+    """Not only an answer, but the very scores of the plain CSV file."""
+    done = run(READ[name], name in ON_BOTH)
+    assert done.exit_code == 0, done.output
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "s.csv"), expected, check_exact=True)
+    assert expected["rank"].tolist()[-1] == 1
+    assert "mean radius = 99, above 100 % of the inliers" in expected["reasons"].tolist()[-1]
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note:")]
+    assert sum(NOTES.get(name, "note") in note for note in notes) == (1 if name in NOTES else len(notes))
+    assert len(notes) == 2 + (name in NOTES)  # two are about the rows themselves
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.random.default_rng(1).integers(-9, 9, 1000)
+    (tmp_path / "a.csv").write_text("x\n" + "\n".join(map(repr, values.tolist())))
+    assert read_table(tmp_path / "a.csv").frame["x"].tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llr_cvx.detection.tables.MAX_BYTES", 1_000_000)
+    done = run(REFUSED[name], name in ("decimal commas unsaid", "utf-16 unsaid"))
+    assert done.exit_code == 1
+    assert REFUSED[name][3] in done.stderr
+    assert "Traceback" not in done.output
+    assert sorted(path.name.partition(".")[0] for path in tmp_path.iterdir()) == ["good", "new"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("drop", "left out for missing values: 0 inliers, and 2 test rows '1', '3'"),
+        ("median", ""),
+        ("indicator", "missing, seen in 0 % of the inliers"),
+    ],
+)
+def test_missing_values(missing: str, said: str, run: Callable[..., Result], tmp_path: Path) -> None:
+    holes = NEW.astype(object)
+    holes.loc[0, "width"], holes.loc[2, "colour"] = None, None
+    done = run((".csv", lambda f: text(f if len(f) > 12 else holes), [], ""), True, "--missing", missing)
+    assert done.exit_code == 0, done.output
+    scores = pd.read_csv(tmp_path / "s.csv")
+    assert len(scores) == (10 if missing == "drop" else 12)
+    assert said in done.stderr + " ".join(scores["reasons"])
+
+
+def test_all_problems_of_both_files_in_one_message(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y,z,day\n1,,red,2024-01-01\n2,3,blue,2024-01-02\nq,4,red,2024-01-03\n")
+    (tmp_path / "b.csv").write_text("x,y,day\n1,,2024-01-01\nw,2,never\n")
+    done = CliRunner().invoke(main, ["detect", "--inliers", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.csv")])
+    assert done.exit_code == 1
+    lines = done.stderr.replace(f"{tmp_path}/", "").splitlines()
+    assert lines[0] == "Error: 6 problems"
+    for line in (
+        "  - a.csv has 'z', which b.csv has not: --drop z",
+        "  - a.csv, line 4, column 'x' holds 'q', not a number: correct it, or --drop x",
+        "  - b.csv, line 3, column 'x' holds 'w', not a number: correct it, or --drop x",
+        "  - b.csv, line 3, column 'day' holds 'never', not a date: correct it, or --drop day",
+        "  - a.csv has missing values in 'y' (1, first in line 2): --missing median, indicator or drop",
+        "  - b.csv has missing values in 'y' (1, first in line 2): --missing median, indicator or drop",
+    ):
+        assert line in lines
+    unreadable = ["detect", "--inliers", str(tmp_path / "none.csv"), "--test", str(tmp_path / "gone.csv")]
+    assert CliRunner().invoke(main, unreadable).stderr.count("no such file") == 2
+
+
+def test_standard_input(tmp_path: Path, expected: pd.DataFrame) -> None:
+    (tmp_path / "good.csv").write_bytes(text(GOOD))
+    command = [
+        "detect",
+        "--inliers",
+        str(tmp_path / "good.csv"),
+        "--test",
+        "-",
+        "--contamination",
+        "0.05",
+        "--out",
+        "-",
+    ]
+    for data in (text(NEW), binary("to_parquet")(NEW), gzip.compress(text(NEW))):
+        done = CliRunner().invoke(main, command, input=data)
+        assert done.exit_code == 0, done.output
+        pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(done.stdout)), expected, check_exact=True)
+    both = CliRunner().invoke(main, ["detect", "--inliers", "-", "--test", "-"])
+    assert "cannot both be standard input" in both.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_scores_by_ending_hold_no_formula(ending: str, tmp_path: Path) -> None:
+    new = NEW.assign(name=["=1+1", "@SUM(A1)", HTML, *"abcdefghi"])
+    (tmp_path / "good.csv").write_bytes(text(GOOD))
+    (tmp_path / "new.csv").write_bytes(text(new))
+    out = tmp_path / f"s.{ending}"
+    files = ["--inliers", str(tmp_path / "good.csv"), "--test", str(tmp_path / "new.csv"), "--id", "name"]
+    done = CliRunner().invoke(main, ["detect", *files, "--out", str(out), "--contamination", "0.05"])
+    assert done.exit_code == 0, done.output
+    scores = {"csv": pd.read_csv, "parquet": pd.read_parquet, "xlsx": pd.read_excel}[ending](out)
+    assert list(scores) == ["id", "log_ratio", "pvalue", "outlier", "rank", "reasons"]
+    assert scores["id"].tolist()[:3] == (
+        new["name"][:3].tolist() if ending == "parquet" else ["'=1+1", "'@SUM(A1)", HTML]
+    )
+    if ending == "xlsx":
+        import openpyxl
+
+        sheet = openpyxl.load_workbook(out).active
+        assert {one.data_type for row in sheet.iter_rows(min_row=2) for one in row} <= {
+            "s",
+            "n",
+            "inlineStr",
+        }  # not "f"

@@ -1,0 +1,173 @@
+"""New rows joining the model: every certificate rechecked, an independent solver, closed forms, hostile data."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from builders import entropy_of
+
+from llr_cvx.detection import joining
+from llr_cvx.detection.interior_point import RowProblems
+from llr_cvx.detection.joining import JOIN_TOL, join_rows
+from llr_cvx.oracles import decoupled_weight
+
+
+def draw(kind, seed=0, M=60, K=5, d=7):
+    rng = np.random.default_rng(seed)
+    x, anchors = rng.normal(size=(M, d)), rng.normal(size=(M, K, d)) * rng.choice([0.05, 1.0], size=(M, 1, 1))
+    radii = rng.choice([0.01, 0.1, 1.0, 10.0], size=(M, 1)) * rng.random((M, K))
+    if kind == "sparse":
+        anchors *= rng.random(anchors.shape) < 0.2
+    elif kind == "equal anchors":
+        anchors[:, 1:3] = anchors[:, :1]
+    elif kind == "zero anchors":
+        anchors[:] = 0.0
+    elif kind == "one anchor":
+        anchors, radii = anchors[:, :1], radii[:, :1]
+    elif kind == "one feature":
+        x, anchors = x[:, :1], anchors[:, :, :1]
+    elif kind == "uneven radii":
+        radii = 10.0 ** rng.uniform(-200, 1, size=radii.shape)
+    elif kind == "no coupling":
+        radii[:] = 0.0
+    elif kind == "zero rows":
+        x[:] = 0.0
+    elif kind == "large entries":
+        x[:, 0] *= 10.0 ** rng.uniform(0, 4, size=M)
+    elif kind == "tied entries":
+        x = np.sign(x)
+        anchors = np.round(anchors)
+    return x, anchors, radii
+
+
+KINDS = [
+    "plain",
+    "sparse",
+    "equal anchors",
+    "zero anchors",
+    "one anchor",
+    "one feature",
+    "uneven radii",
+    "no coupling",
+    "zero rows",
+    "large entries",
+    "tied entries",
+]
+
+
+def slow_objective(x, anchors, radii, lambda2, w):
+    coupling = sum(c * np.sqrt(((w - a) ** 2).sum()) for c, a in zip(radii, anchors, strict=True))
+    return np.logaddexp(0.0, w @ x) + coupling + lambda2 * np.abs(w).sum() ** 2
+
+
+def slow_dual(x, anchors, lambda2, alpha, U):
+    v = alpha * x + U.sum(axis=0)
+    return entropy_of(alpha) - (U * anchors).sum() - np.abs(v).max() ** 2 / (4.0 * lambda2)
+
+
+@pytest.mark.parametrize("lambda2", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_is_proved_and_the_proof_can_be_rechecked(kind, lambda2):
+    x, anchors, radii = draw(kind)
+    found = join_rows(x, anchors, radii, lambda2)
+    assert found.relative_gap.max() <= JOIN_TOL <= 1e-8
+    assert np.all(np.linalg.norm(found.U, axis=2) <= radii)
+    assert np.all((found.alpha >= 0) & (found.alpha <= 1))
+    for m in range(len(x)):
+        J = slow_objective(x[m], anchors[m], radii[m], lambda2, found.W[m])
+        D = slow_dual(x[m], anchors[m], lambda2, found.alpha[m], found.U[m])
+        assert J - D <= 1.1e-9 * J + 1e-14
+        assert J - D == pytest.approx(found.relative_gap[m] * J, abs=1e-13 * (1.0 + J))
+    np.testing.assert_array_equal(found.V, found.alpha[:, None] * x + found.U.sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", ["plain", "sparse", "equal anchors", "tied entries"])
+def test_an_independent_solver_agrees(kind):
+    x, anchors, radii = draw(kind, seed=1, M=3)
+    for lambda2 in (0.01, 1.0):
+        found = join_rows(x, anchors, radii, lambda2)
+        for m in range(len(x)):
+            w = cp.Variable(x.shape[1])
+            coupling = sum(c * cp.norm(w - a) for c, a in zip(radii[m], anchors[m], strict=True))
+            J = cp.logistic(w @ x[m]) + coupling + lambda2 * cp.square(cp.norm1(w))
+            cp.Problem(cp.Minimize(J)).solve(solver="CLARABEL")
+            mine, other = (slow_objective(x[m], anchors[m], radii[m], lambda2, v) for v in (found.W[m], w.value))
+            assert other * (1 - 1e-6) <= mine <= other * (1 + 2e-9)
+            assert mine * (1 - found.relative_gap[m]) <= other * (1 + 1e-12)  # the bound is below every J
+            assert found.W[m] @ x[m] == pytest.approx(w.value @ x[m], abs=1e-3)
+
+
+def test_a_wrong_weight_vector_is_not_proved():
+    """The gap of any w covers its true suboptimality, so a corrupted answer cannot pass."""
+    x, anchors, radii = draw("plain")
+    rows = RowProblems(x, anchors, radii, np.full(len(x), 1.0))
+    found = join_rows(x, anchors, radii, 1.0)
+    best = rows.objective(found.W)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-1, 1.0):
+        wrong = found.W + size * rng.normal(size=found.W.shape)
+        J = rows.objective(wrong)
+        gap = joining._share(J, joining._dual(rows, found.alpha, found.U)[0])
+        assert np.all(gap * J >= (J - best) * (1 - 1e-6) - 1e-9)
+        assert np.median(gap) > JOIN_TOL
+
+
+def test_selected_features_attain_the_dual_maximum():
+    x, anchors, radii = draw("sparse")
+    found = join_rows(x, anchors, radii, 1.0)
+    size = np.abs(found.V)
+    weighty = np.abs(found.W) > 1e-3 * np.abs(found.W).max(axis=1, keepdims=True)
+    assert np.all((size / size.max(axis=1, keepdims=True))[weighty] > 1 - 1e-4)
+    assert 0.05 < np.mean(found.W == 0.0) < 0.95  # exact zeros, not small numbers
+
+
+def test_strong_coupling_gives_the_anchor_itself_and_none_the_closed_form():
+    x, anchors, _ = draw("plain", M=20)
+    radii = np.tile([100.0, 1e-3, 1e-3, 1e-3, 1e-3], (20, 1))
+    assert np.array_equal(join_rows(x, anchors, radii, 0.1).W, anchors[:, 0])
+    alone = join_rows(x, anchors, 0.0 * radii, 0.1).W
+    k = np.abs(x).argmax(axis=1)
+    expected = np.zeros_like(x)
+    expected[np.arange(20), k] = -np.sign(x[np.arange(20), k]) * decoupled_weight(np.abs(x).max(axis=1), 0.1)
+    assert np.array_equal(alone, expected)
+
+
+@pytest.mark.parametrize("d", [1, 3, 7, 8, 20])
+def test_each_row_is_solved_on_its_own_to_the_last_bit(d):
+    x, anchors, radii = draw("plain", M=41, d=d)
+    together = join_rows(x, anchors, radii, 0.3)
+    for other in (
+        np.vstack([join_rows(x[m : m + 1], anchors[m : m + 1], radii[m : m + 1], 0.3).W for m in range(41)]),
+        join_rows(x[::-1], anchors[::-1], radii[::-1], 0.3).W[::-1],
+        np.vstack([join_rows(x[s], anchors[s], radii[s], 0.3).W for s in (slice(0, 3), slice(3, None))]),
+    ):
+        assert np.array_equal(together.W, other)
+
+
+def test_no_rows():
+    assert join_rows(np.empty((0, 3)), np.empty((0, 2, 3)), np.empty((0, 2)), 1.0).W.shape == (0, 3)
+
+
+@pytest.mark.parametrize("size", [1e8, 1e20, 1e50, 1e100, 1e150])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_huge_entry_of_a_coupled_row_never_makes_it_an_inlier(size, sign):
+    """Where no proof is reached, w is still the best found: no worse than the weights without coupling."""
+    x, anchors, radii = draw("plain")
+    x[:, 2] = sign * size
+    found = join_rows(x, anchors, radii, 0.01)
+    rows = RowProblems(x, anchors, radii, np.full(len(x), 0.01))
+    alone = np.zeros_like(x)
+    alone[:, 2] = -sign * decoupled_weight(np.full(len(x), size), 0.01)
+    for other in (alone, np.zeros_like(x), *np.swapaxes(anchors, 0, 1)):
+        assert np.all(rows.objective(found.W) <= rows.objective(other) * (1 + 1e-9))
+    assert np.isfinite(found.W).all()
+    assert np.all((found.W * x).sum(axis=1) < -10.0)
+    assert not np.isnan(found.relative_gap).any()
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-100, 1e-59, 1e-30])
+def test_a_row_that_is_nearly_zero_is_proved(size):
+    x, anchors, radii = draw("plain")
+    found = join_rows(size * x, anchors, radii, 1.0)
+    assert np.all(found.relative_gap <= JOIN_TOL)

@@ -1,0 +1,107 @@
+"""Two files, one meaning: how a file happens to be stored must not tell its rows from those of the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("openpyxl")
+
+from llr_cvx.detection.encoding import TableEncoder  # noqa: E402
+from llr_cvx.detection.pairs import TableProblems, read_pair  # noqa: E402
+from llr_cvx.detection.tables import Format  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def column(values: list[object], n: int) -> list[object]:
+    """Every value at least once, in random order."""
+    return RNG.permutation(np.array([*values, *RNG.choice(np.array(values, object), n - len(values))], object)).tolist()
+
+
+def pair(folder: Path, good: list[object], new: list[object], ending: str = ".csv", **how: object):  # type: ignore[no-untyped-def]
+    names = []
+    for name, values in (("good", good), ("new", new)):
+        frame = pd.DataFrame({"q": values, "x": RNG.normal(size=len(values))})
+        names.append(folder / f"{name}{ending}")
+        write = {".csv": frame.to_csv, ".xlsx": frame.to_excel}.get(ending, frame.to_parquet)
+        write(names[-1], index=False)
+    return read_pair(*names, **how)
+
+
+@pytest.mark.parametrize(
+    ("good", "new", "ending", "missing"),
+    [
+        (["TRUE", "FALSE", "unknown"], ["TRUE", "FALSE"], ".csv", "refuse"),
+        (["01", "02", "A1", "B1", "C1", "D1"], ["01", "02"], ".csv", "refuse"),
+        (["1", "2", "A", "B", "C", "D"], ["1", "2", None], ".csv", "median"),
+        (["1", "2", "A", "B", "C", "D"], [1, 2, None], ".xlsx", "median"),
+    ],
+)
+def test_a_level_is_the_same_in_both_files(
+    tmp_path: Path, good: list[object], new: list[object], ending: str, missing: str
+) -> None:
+    known, test, _ = pair(tmp_path, column(good, 40), column(new, 12), ending, missing=missing)
+    encoder = TableEncoder("median").fit(known)
+    assert encoder.kinds_["q"] == "category"
+    unseen = encoder.get_feature_names_out().tolist().index("q = (not seen)")
+    assert not encoder.transform(test)[:, unseen].any()
+    assert encoder.transform(pd.DataFrame({"q": ["B7"], "x": [0.0]}))[0, unseen] > 0
+
+
+def test_one_enormous_cell_does_not_switch_a_column_off(tmp_path: Path) -> None:
+    known, test, _ = pair(tmp_path, list(range(40)), [*range(11), 10**25])
+    encoder = TableEncoder().fit(pd.concat([known, test]), np.repeat([1, -1], [40, 12]))
+    assert (encoder.kinds_["q"], encoder.left_out_) == ("number", {})
+    assert encoder.transform(test)[-1, 0] == 1e25
+
+
+def test_decimal_points_beside_decimal_commas(tmp_path: Path) -> None:
+    points, commas = [f"{v:.2f}" for v in RNG.normal(100, 9, 40)], [f"{v:.2f}".replace(".", ",") for v in range(12)]
+    for good, new in ((points, commas), (commas * 4, points)):
+        with pytest.raises(TableProblems, match="--decimal ,"):
+            pair(tmp_path, good, new)
+        known, test, _ = pair(tmp_path, good, new, how=Format(decimal=","))
+        assert TableEncoder().fit(known).kinds_["q"] == "number"
+        assert TableEncoder().fit(test).kinds_["q"] == "number"
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("€ {:.2f}", "numbers such as '€ "),
+        ("{:,.2f}", "numbers such as '2,"),
+        ("{:.1f}%", "numbers such as '2"),
+        ("{:.2f} EUR", "numbers such as '2"),
+    ],
+)
+def test_numbers_in_disguise_are_refused_not_left_out(tmp_path: Path, template: str, said: str) -> None:
+    values = [template.format(v) for v in np.linspace(2000, 2900, 40)]
+    with pytest.raises(TableProblems, match="column 'q' holds ") as caught:
+        pair(tmp_path, values, values[:12])
+    assert said in str(caught.value)
+    assert "--drop q" in str(caught.value)
+
+
+@pytest.mark.parametrize("template", ["{}.12.2024", "12/{}/2024"])
+def test_dates_in_other_forms_are_refused_not_left_out(tmp_path: Path, template: str) -> None:
+    with pytest.raises(TableProblems, match=r"column 'q' holds dates .* write them like 2024-12-31"):
+        pair(tmp_path, [template.format(1 + k % 28) for k in range(40)], [template.format(3)] * 12)
+
+
+def test_one_cell_that_is_no_date_is_named(tmp_path: Path) -> None:
+    dates = [f"2024-01-{1 + k % 28:02d}" for k in range(39)]
+    with pytest.raises(TableProblems, match=r"good\.csv, line 41, column 'q' holds 'unknown', not a date"):
+        pair(tmp_path, [*dates, "unknown"], dates[:12])
+
+
+@pytest.mark.parametrize("text", ['a,b\n1,2\n""\n3,\n4,5\n', f"a,b\n1,{'x' * 140_000}\n2,\n3,y\n"])
+def test_lines_that_the_csv_module_reads_otherwise_are_no_traceback(tmp_path: Path, text: str) -> None:
+    for name in ("good.csv", "new.csv"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(TableProblems):
+        read_pair(tmp_path / "good.csv", tmp_path / "new.csv")
