@@ -181,7 +181,6 @@ def round_off(run: Run, irls: Irls) -> None:
         W = irls.rounded(share)
         objective = run.problem.objective(W)
         if objective <= run.best.objective:
-            run.best.adopt(W, objective)
             run.record("rounding", Iterate(W, objective))
             return
 

@@ -55,15 +55,11 @@ class Best:
         return share + rounding_share(self.problem)
 
     def primal(self, W: FloatArray, objective: float) -> None:
-        """Keep W if it is better."""
-        if objective < self.objective:
-            self.adopt(W, objective)
-
-    def adopt(self, W: FloatArray, objective: float) -> None:
-        """Keep W; for lambda2 = 0 the bound depends on the size of W and is evaluated again."""
-        self.W, self.objective = W, objective
-        if self.problem.lambda2 == 0:
-            self.dual = lower_bound(self.problem, self.alpha, self.U, W)
+        """Keep W if none is better; for lambda2 = 0 the bound depends on the size of W and is evaluated again."""
+        if objective <= self.objective:
+            self.W, self.objective = W, objective
+            if self.problem.lambda2 == 0:
+                self.dual = lower_bound(self.problem, self.alpha, self.U, W)
 
     def bound(self, alpha: FloatArray, U: FloatArray) -> float:
         """The value that a dual point proves; the point is kept if that is more than before."""
@@ -109,36 +105,37 @@ class Method(Protocol):
         """One iteration."""
 
 
-class Limits(NamedTuple):
-    """When to stop without a proof, and who is told of every step."""
-
-    max_iter: int = 300
-    time_limit: float = np.inf
-    listeners: tuple[Callable[[Step], object], ...] = ()
-
-
-NO_LIMITS = Limits()
-
-
+@dataclass
 class Run:
     """The record of one solve, and the decision when it is over.
 
-    `asked` is the problem that J, the answer and its proof are about, where it is not the one that is iterated on (see
-    `capped`); `lowest` is the best W for it, `best` the best for the latter.
+    `asked` is the problem that J, the answer and its proof are about, `problem` the one that is iterated on (see
+    `capped`); `lowest` is the best W for the former, `best` the best for the latter.
     """
 
-    def __init__(
-        self, problem: Problem, tol: float, start: Start, limits: Limits = NO_LIMITS, asked: Problem | None = None
-    ) -> None:
-        self.problem, self.tol, self.start, self.limits = problem, tol, start, limits
-        self.asked = problem if asked is None else asked
-        self.best = Best(problem, start.W)
-        self.lowest = self.best if self.asked is problem else Best(self.asked, start.W)
-        for W, objective in start.known:
-            self.best.primal(W, objective)
-            self.lowest.primal(W, self._asked_objective(W, objective))
+    asked: Problem
+    problem: Problem
+    tol: float
+    start: Start
+    max_iter: int = 300
+    time_limit: float = np.inf
+    listeners: Sequence[Callable[[Step], object]] = ()
+
+    def __post_init__(self) -> None:
         self.began = time.perf_counter()
         self.rows: list[tuple[str, float, float, float, float, float, float]] = []
+        self.best = Best(self.problem, self.start.W)
+        self.lowest = self.best if self.asked is self.problem else Best(self.asked, self.start.W)
+        for W, objective in self.start.known:
+            self.offer(W, objective)
+
+    def offer(self, W: FloatArray, objective: float) -> float:
+        """Keep W where it is the best, given J(W) of the problem iterated on; J(W) of the problem asked."""
+        self.best.primal(W, objective)
+        if self.asked is not self.problem:
+            objective = self.asked.objective(W)
+            self.lowest.primal(W, objective)
+        return objective
 
     @property
     def seconds(self) -> float:
@@ -148,7 +145,7 @@ class Run:
     @property
     def over(self) -> bool:
         """The gap is proved, or a limit is reached; never before the first iterate."""
-        limited = self.n_steps >= self.limits.max_iter or self.seconds > self.limits.time_limit
+        limited = self.n_steps >= self.max_iter or self.seconds > self.time_limit
         return bool(self.rows) and (self.proved or limited)
 
     @property
@@ -173,36 +170,24 @@ class Run:
 
     def record(self, phase: str, at: Iterate) -> None:
         """Keep an iterate if it is the best, write it down and tell the listeners."""
-        self.best.primal(at.W, at.objective)
-        J = self._asked_objective(at.W, at.objective)
-        self.lowest.primal(at.W, J)
+        J = self.offer(at.W, at.objective)
         least = min(J, self.rows[-1][2] if self.rows else np.inf)
         self.rows.append((phase, J, least, at.smoothed_objective, self.best.dual, at.epsilon, self.seconds))
-        for listener in self.limits.listeners:
+        for listener in self.listeners:
             listener(Step(len(self.rows), read_only(at.W), *self.rows[-1]))
-
-    def _asked_objective(self, W: FloatArray, objective: float) -> float:
-        """J(W) of the problem asked, given that of the problem iterated on."""
-        return objective if self.asked is self.problem else self.asked.objective(W)
-
-    @property
-    def W(self) -> FloatArray:
-        """The answer: of all W found, the best for the problem asked."""
-        better = self.lowest.objective < self._asked_objective(self.best.W, self.best.objective)
-        return self.lowest.W if better else self.best.W
 
     @property
     def status(self) -> str:
         """How it ended, as far as the best points tell."""
         if self.proved:
             return "optimal"
-        if self.n_steps >= self.limits.max_iter:
+        if self.n_steps >= self.max_iter:
             return "iteration_limit"
-        return "time_limit" if self.seconds > self.limits.time_limit else "inaccurate"
+        return "time_limit" if self.seconds > self.time_limit else "inaccurate"
 
     def solution(self, solver: str, why: str = "") -> Solution:
         """The best W with its proof; the status is what that proof says. `why` explains a gap that was not reached."""
-        status, W = self.status, self.W
+        status, W = self.status, self.lowest.W
         proof = certificate(self.asked, W, self.best.alpha, self.best.U)
         told = f"relative gap {proof.bounded_relative_gap:.2e}, tol {self.tol:g}, {len(self.rows)} iterations"
         if status == "optimal" and self.problem.lambda2 == 0 and proof.bounded_relative_gap <= self.tol:
@@ -254,7 +239,7 @@ def begin(
     start = cold_start(model) if W0 is None else start_from(model, W0)
     problem.require_attained()
     listeners = ([callback] if callback else []) + ([_print_step] if progress else [])
-    return Run(model, tol, start, Limits(max_iter, seconds, tuple(listeners)), problem)
+    return Run(problem, model, tol, start, max_iter, seconds, listeners)
 
 
 def capped(problem: Problem) -> Problem:

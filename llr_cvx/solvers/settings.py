@@ -39,9 +39,8 @@ SHORT_WEIGHT, SHRINKS = 1e4, 0.6  # and up to which a weight is zero if it has f
 # ---- the strategy of the fast solver ----------------------------------------------------------------------
 
 DENSE = 700  # samples up to which matrices are inverted and IRLS is fast
-HANDOVER, SLOW_CG = 3e-3, 20  # relative gap at which splitting takes over if a system takes so many iterations,
-MANY_HANDOVER = 0.1  # and for more than DENSE samples in any case
-HARD_CG = 150  # iterations of a system at which it takes over at once
+HANDOVER = 0.1  # relative gap at which splitting takes over for more samples
+HARD_CG = 150  # iterations of a system at which it takes over at once, for any number of samples
 MAX_FUSED = 0.9  # share of fused edges up to which splitting is tried: clusters move slowly
 SPLITTING_GAIN = 0.1  # share of the gap that it must not leave, or IRLS goes on from its own point
 

@@ -15,7 +15,7 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate, certificate
 from llr_cvx.solvers.fast.solver import minimise
-from llr_cvx.solvers.run import Best, Limits, Run, capped
+from llr_cvx.solvers.run import Best, Run, capped
 from llr_cvx.solvers.starts import cold_start, warm_start
 
 #: Relative gap that the search for a dual point aims at, and the iterations it may take.
@@ -64,13 +64,13 @@ def search(problem: Problem, W: FloatArray, time_limit: float | None = None) -> 
     """The best dual point (and a W at least as good) that the fast solver finds, starting from W if that helps."""
     if not problem.attained:  # J has no minimiser, and J* >= 0 is all there is to prove
         best = Best(problem, W)
-        best.adopt(W, problem.objective(W))
+        best.primal(W, problem.objective(W))
         return best
     limit = np.inf if time_limit is None else check.real_number(time_limit, "time_limit", strict=True)
     model = capped(problem)
     helps = problem.objective(W) < problem.objective(np.zeros(problem.shape))
     start = warm_start(model, W) if helps else cold_start(model)
-    run = Run(model, SEARCH_TOL, start, Limits(SEARCH_ITERATIONS, limit), problem)
+    run = Run(problem, model, SEARCH_TOL, start, SEARCH_ITERATIONS, limit)
     minimise(run)
-    run.best.W = run.W
+    run.best.W = run.lowest.W
     return run.best

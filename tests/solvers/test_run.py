@@ -19,7 +19,7 @@ from llr_cvx.proofs.certificate import certificate, lower_bound
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers import irls, settings
 from llr_cvx.solvers.irls import Irls
-from llr_cvx.solvers.run import Best, Iterate, Limits, Run, Step, capped
+from llr_cvx.solvers.run import Best, Iterate, Run, Step, capped
 from llr_cvx.solvers.smoothing import smoothed, smoothed_objective
 from llr_cvx.solvers.starts import cold_start
 from llr_cvx.verdicts import dual_search
@@ -251,7 +251,7 @@ def test_a_run_follows_a_method_until_it_is_done_over_or_enough() -> None:
 
     p = small()
     for max_iter, enough, wanted in ((300, 99, 7), (5, 99, 5), (300, 3, 3)):
-        run, method = Run(p, 1e-6, cold_start(p), Limits(max_iter)), Counting()
+        run, method = Run(p, p, 1e-6, cold_start(p), max_iter), Counting()
         run.follow(method, lambda m=method, n=enough: m.steps >= n)
         assert method.steps == len(run.rows) == wanted
         assert {row[0] for row in run.rows} == {"counting"}
@@ -376,7 +376,7 @@ def infeasible_dual_that_would_prove_a_wrong_W(run: Run, at: Iterate) -> Iterate
         return at
     alpha, U = point(float(brentq(missing, 0.0, 1.0, xtol=1e-15)))
     claim(run, alpha, U, target)
-    run.best.adopt(W, p.objective(W))
+    run.best.W, run.best.objective = W, p.objective(W)
     return at
 
 

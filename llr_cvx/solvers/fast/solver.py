@@ -4,9 +4,9 @@
     W = 0, or a W alone            IRLS until it is slow; splitting; IRLS
     solutions for other lambdas    splitting; IRLS
 
-The first method to prove the gap ends the run; IRLS, which converges from anywhere, is the last resort. IRLS is slow
-once its systems take many conjugate gradient iterations, and for many samples. Splitting is left out where most edges
-are fused.
+The first method to prove the gap ends the run; IRLS, which converges from anywhere, is the last resort. It is slow for
+many samples, and where a system takes many conjugate gradient iterations. Splitting is left out where most edges are
+fused.
 """
 
 from __future__ import annotations
@@ -83,11 +83,9 @@ def reweight(run: Run, start: Start, enough: Callable[[Irls], bool] = lambda _: 
 
 
 def slow(irls: Irls, run: Run) -> bool:
-    """Whether the systems of IRLS are hard, or splitting can go on from its gap and is faster."""
-    many, gap = run.problem.shape[0] > settings.DENSE, run.best.relative_gap
-    if gap <= (settings.MANY_HANDOVER if many else settings.HANDOVER):
-        return many or irls.n_cg > settings.SLOW_CG
-    return irls.n_cg > settings.HARD_CG
+    """Whether its systems are hard, or the samples many and splitting can go on from its gap."""
+    near = run.problem.shape[0] > settings.DENSE and run.best.relative_gap <= settings.HANDOVER
+    return near or irls.n_cg > settings.HARD_CG
 
 
 def splits(problem: Problem, duals: Duals) -> bool:

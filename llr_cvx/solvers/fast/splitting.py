@@ -42,19 +42,13 @@ from llr_cvx.solvers.run import Best, Iterate
 Precision = type[Any]  # np.float32 or np.float64
 
 
-class Minimisers(NamedTuple):
-    """For given alpha_i: w_i, ||w_i||_1, sigma_i = sigmoid(-y_i w_i.x_i), d(alpha_i - sigma_i) / d alpha_i."""
-
-    W: FloatArray
-    l1: FloatArray
-    sigma: FloatArray
-    slope: FloatArray
-
-
 def minimisers(
     yX: FloatArray, two_lambda2: float, z: FloatArray, s: FloatArray, alpha: FloatArray, l1: FloatArray
-) -> Minimisers:
-    """All w_i, by Newton steps from a guess of ||w_i||_1; s is a column."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """w_i, ||w_i||_1, sigma_i = sigmoid(-y_i w_i.x_i) and d(alpha_i - sigma_i) / d alpha_i for given alpha_i.
+
+    By Newton steps from a guess of ||w_i||_1; s is a column.
+    """
     target = alpha[:, None] * yX
     target -= z
     target /= s
@@ -72,7 +66,7 @@ def minimisers(
     on = np.abs(sign)
     x, n = yX * on, on @ one
     gain = (row_dot(x, x) - t * row_dot(x, sign) ** 2 / (1.0 + t * n)) / s[:, 0]  # d(y_i w_i.x_i) / d alpha_i
-    return Minimisers(W, l1, sigma, 1.0 + sigma * (1.0 - sigma) * gain)
+    return W, l1, sigma, 1.0 + sigma * (1.0 - sigma) * gain
 
 
 class Samples:
@@ -84,13 +78,13 @@ class Samples:
 
     def minimise(self, z: FloatArray, s: FloatArray) -> None:
         """w_i for z_i and s_i, and the next alpha_i: one Newton step for the root of alpha_i - sigma_i."""
-        at = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
-        coarse = np.flatnonzero(np.abs(at.sigma - self.alpha) > settings.COARSE_ALPHA)
+        found = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        coarse = np.flatnonzero(np.abs(found[2] - self.alpha) > settings.COARSE_ALPHA)
         if coarse.size:
             self._bracket(coarse, z, s)
-            at = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
-        self.W, self.l1, self.sigma = at.W, at.l1, at.sigma
-        self.alpha = self.alpha + (at.sigma - self.alpha) / at.slope
+            found = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        self.W, self.l1, self.sigma, slope = found
+        self.alpha = self.alpha + (self.sigma - self.alpha) / slope
 
     def _bracket(self, rows: IntArray, z: FloatArray, s: FloatArray) -> None:
         """The roots alpha_i of some samples, by Newton steps inside an interval that holds them, or its middle."""

@@ -15,12 +15,7 @@ Guessed = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def conjugate_gradients(
-    apply: Operator,
-    precondition: Operator,
-    rhs: FloatArray,
-    rtol: float,
-    max_iter: int,
-    x0: FloatArray | None = None,
+    apply: Operator, precondition: Operator, rhs: FloatArray, rtol: float, max_iter: int, x0: FloatArray | None = None
 ) -> tuple[FloatArray, int]:
     """Solve H x = rhs from x = 0 or x0; every iterate lowers the quadratic 0.5 x.Hx - rhs.x.
 
@@ -31,10 +26,8 @@ def conjugate_gradients(
     r = rhs.copy()
     s = precondition(r)
     rs = start = float(np.vdot(r, s))
-    if x0 is None:
-        x = np.zeros_like(rhs)
-    else:
-        x = x0.copy()
+    x = np.zeros_like(rhs) if x0 is None else x0.copy()
+    if x0 is not None:
         r -= apply(x)
         s = precondition(r)
         rs = float(np.vdot(r, s))

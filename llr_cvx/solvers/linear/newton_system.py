@@ -11,13 +11,7 @@ from llr_cvx.arrays import FloatArray, IntArray, row_dot
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.linear.cg import Operator, conjugate_gradients
-from llr_cvx.solvers.linear.preconditioner import (
-    factored,
-    n_terms,
-    rank_two_inverse,
-    stiff_groups,
-    with_coarse_level,
-)
+from llr_cvx.solvers.linear.preconditioner import factored, n_terms, rank_two_inverse, stiff_groups, with_coarse_level
 
 
 class Level(IntEnum):

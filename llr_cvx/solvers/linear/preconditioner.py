@@ -51,13 +51,7 @@ def stiff_groups(problem: Problem, c: FloatArray) -> IntArray:
 
 
 def with_coarse_level(
-    problem: Problem,
-    smoother: Operator,
-    groups: IntArray,
-    c: FloatArray,
-    Q: FloatArray,
-    p: FloatArray,
-    q: FloatArray,
+    problem: Problem, smoother: Operator, groups: IntArray, c: FloatArray, Q: FloatArray, p: FloatArray, q: FloatArray
 ) -> Operator:
     """The smoother plus a correction for each group of samples; the smoother itself where no group is large enough.
 
@@ -96,13 +90,7 @@ def with_coarse_level(
 
 
 def factored(
-    problem: Problem,
-    smoother: Operator,
-    groups: IntArray,
-    c: FloatArray,
-    Q: FloatArray,
-    p: FloatArray,
-    q: FloatArray,
+    problem: Problem, smoother: Operator, groups: IntArray, c: FloatArray, Q: FloatArray, p: FloatArray, q: FloatArray
 ) -> Operator | None:
     """(Laplacian(c) x I + diag(Q) + blocks p_i p_i^T + q_i q_i^T)^-1 among groups of samples that move as one, dense.
 
