@@ -105,9 +105,8 @@ class Irls:
         self.W_before = start.W  # when epsilon shrank last
         self.last_epsilon = settings.LAST_EPSILON * typical_weight(problem)
         self.rtol, self.held, self.gap, self.level = settings.CG_LOOSEST, 0, np.inf, Level.JACOBI
-        self.n_cg = 0
-        best.primal(self.at.W, self.at.objective)
-        best.bound(self.at.alpha, self.U)
+        self.n_cg, self.J, self.D = 0, np.inf, 0.0
+        self._offer()
 
     @property
     def done(self) -> bool:
@@ -122,16 +121,21 @@ class Irls:
         dW, self.n_cg, self.level = solve_system(problem, H, -at.gradient, self.rtol, self.level)
         self.duals = dual_step(problem, at, self.duals, dW)
         self.at = line_search(problem, at, dW) or plain_step(problem, at, self.rtol, self.level) or at
-        self.best.primal(self.at.W, self.at.objective)
-        self.best.bound(self.at.alpha, self.U)
+        self._offer()
         return self.iterate
+
+    def _offer(self) -> None:
+        """Keep what is the best of the run, and note J and the lower bound D of what IRLS itself has found."""
+        self.best.primal(self.at.W, self.at.objective)
+        self.J = min(self.J, self.at.objective)
+        self.D = max(self.D, self.best.bound(self.at.alpha, self.U))
 
     def _schedule(self) -> None:
         """A smaller epsilon once the gap is down to the cost of smoothing; accurate systems where it is not falling."""
-        falls = self.best.gap <= settings.MIN_PROGRESS * self.gap
+        falls = self.J - self.D <= settings.MIN_PROGRESS * self.gap
         factor = settings.CG_RELAX if falls else settings.CG_TIGHTEN
         self.rtol = float(np.clip(factor * self.rtol, settings.CG_TIGHTEST, settings.CG_LOOSEST))
-        self.gap, self.held = self.best.gap, self.held + 1
+        self.gap, self.held = self.J - self.D, self.held + 1
         settled = self.gap <= settings.SETTLED * (self.at.value - self.at.objective)
         if (settled and not self.rounds) or self.held > settings.MAX_HELD:
             self.held, self.W_before = 0, self.at.W

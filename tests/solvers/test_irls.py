@@ -529,3 +529,17 @@ def test_without_the_exclusive_penalty_separable_data_is_refused() -> None:
     for solve in (llr.solve_irls, llr.solve_fast, llr.solve_exact):
         with pytest.raises(ValueError, match=r"lambda2 = 0 and the 40 connected sample.*separable"):
             solve(separable)
+
+
+def test_the_steps_do_not_depend_on_what_other_methods_have_found() -> None:
+    """With a near neighbour's W and dual point at hand, a cold start once took every system for one without progress."""
+    p = small()
+    s = llr.solve_irls(p, tol=1e-6)
+    known, fresh = Best(p, s.W), Best(p, s.W)
+    known.primal(s.W, s.objective)
+    known.bound(s.certificate.alpha, s.certificate.U)
+    one, two = (Irls(p, cold_start(p), best) for best in (known, fresh))
+    for _ in range(10):
+        assert np.array_equal(one.step().W, two.step().W)
+        assert (one.rtol, one.n_cg) == (two.rtol, two.n_cg)
+    assert known.objective < one.J
