@@ -9,6 +9,7 @@ import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -32,6 +33,14 @@ settings.register_profile(
 )
 settings.register_profile("wide", settings.get_profile("fixed"), max_examples=400, derandomize=False, print_blob=True)
 settings.load_profile("fixed")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of one module stay together, which keeps its fixtures, until a process has nothing left to do."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.fixture

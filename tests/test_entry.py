@@ -85,3 +85,16 @@ def test_cvxpy_is_imported_only_where_it_is_needed(name: str) -> None:
     loaded = imported_by((WITHOUT_CVXPY | WITH_CVXPY)[name])
     assert ("cvxpy" in loaded) == ("clarabel" in loaded) == (name in WITH_CVXPY)
     assert ("numpy" in loaded) == (name != "import")
+
+
+def test_a_problem_with_a_graph_needs_neither_cvxpy_nor_scikit_learn() -> None:
+    """Solving, proving and listing start in half a second; over a second more goes into imports otherwise."""
+    code = (
+        "import sys, llr_cvx as llr, llr_cvx.cli.cmd_instances\n"
+        "p = llr.Problem([[1.0], [-1.0]], [1, -1], [[0, 1]], [1.0])\n"
+        "llr.verify(p, llr.solve_fast(p).W), llr.solve_irls(p)\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"cvxpy", "sklearn", "pandas", "scipy.stats"}.isdisjoint(loaded)
+    assert "scipy.sparse" in loaded

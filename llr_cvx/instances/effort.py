@@ -21,7 +21,6 @@ from llr_cvx import archive
 from llr_cvx.instances.library import DATA_DIR, Instance
 from llr_cvx.problem import Problem
 from llr_cvx.solution import SolverError
-from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import Irls
 from llr_cvx.solvers.run import begin
@@ -102,6 +101,8 @@ def count_cg(problem: Problem) -> int | None:
 
 def measure(instance: Instance, time_limit: float, try_clarabel: bool = True) -> Effort:
     """Measure one instance; Clarabel stops at the first iteration after `time_limit` seconds by the clock."""
+    from llr_cvx.solvers.exact import solve_exact  # with CVXPY, for which `instances list` need not wait
+
     problem = instance.problem
     cg_iterations = count_cg(problem)
     began = time.process_time()

@@ -63,7 +63,7 @@ def test_a_limit_and_a_failure_are_told_as_such(monkeypatch: pytest.MonkeyPatch)
     def fail(*_: object, **__: object) -> None:
         raise SolverError("no W")
 
-    monkeypatch.setattr(effort, "solve_exact", fail)
+    monkeypatch.setattr("llr_cvx.solvers.exact.solve_exact", fail)
     failed = measure(instance, 60.0)
     assert (failed.clarabel, failed.clarabel_excess) == ("failed", None)
     assert failed.clarabel_time.startswith("failed, ")
