@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: A cell that begins with one of these is a formula to a spreadsheet; the last four are the full-width forms.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+#: Where an apostrophe keeps a spreadsheet from taking a cell for a formula: before = + - @, or their full-width forms,
+#: at the beginning of a cell or of what would be one where another separator than the comma is the custom.
+_FORMULA = re.compile(r"^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[-=+@\uff1d\uff0b\uff0d\uff20])")
 #: Candidate separators of cells; the most frequent in the first line is used.
 SEPARATORS = ",;\t|"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -29,11 +30,10 @@ def printable_lines(text: str) -> str:
 def csv_cell(value: Any) -> Any:
     """A cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe, numbers stay.
 
-    >>> [csv_cell(cell) for cell in ("=1+1", "-5", -5.0, "@SUM(A1)", "a=b")]
-    ["'=1+1", '-5', -5.0, "'@SUM(A1)", 'a=b']
+    >>> [csv_cell(cell) for cell in ("=1+1", "-5", -5.0, "@SUM(A1)", "a=b", "a;=b")]
+    ["'=1+1", '-5', -5.0, "'@SUM(A1)", 'a=b', "a;'=b"]
     """
-    risky = isinstance(value, str) and value.startswith(FORMULA_STARTS) and not _NUMBER.fullmatch(value)
-    return f"'{value}" if risky else value
+    return value if not isinstance(value, str) or _NUMBER.fullmatch(value) else _FORMULA.sub("'", value)
 
 
 def is_number(cell: str) -> bool:

@@ -12,7 +12,15 @@ def test_formulas_are_neutralised(start: str) -> None:
     assert csv_cell(f"{start}cmd|' /C calc'!A0") == f"'{start}cmd|' /C calc'!A0"
 
 
-@pytest.mark.parametrize("number", ["-5", "+3.5", "-1e-5", "-.5", -5, -0.25, 3, None, "", "a-b", "5=5", "'quoted"])
+@pytest.mark.parametrize("separator", [";", "\t", "\r\n", "\n"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝"])
+def test_formulas_are_neutralised_where_another_separator_is_the_custom(start: str, separator: str) -> None:
+    assert csv_cell(f"a{separator}{start}cmd") == f"a{separator}'{start}cmd"
+
+
+@pytest.mark.parametrize(
+    "number", ["-5", "+3.5", "-1e-5", "-.5", -5, -0.25, 3, None, "", "a-b", "5=5", "'quoted", "a; b", "a;"]
+)
 def test_numbers_and_harmless_text_stay(number: object) -> None:
     assert csv_cell(number) == number
 

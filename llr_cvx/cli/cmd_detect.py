@@ -235,11 +235,12 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
 
 
 def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:
-    """Write a DataFrame by the ending of a name, CSV if in doubt; spreadsheets must not take an id for a formula."""
+    """Write a DataFrame by the ending of a name, CSV if in doubt; spreadsheets must not find formulas in names."""
     if ending in (".parquet", ".pq"):
         scores.to_parquet(stream, index=False)
         return
-    scores["id"] = scores["id"].map(csv_cell)
+    for name in ("id", "reasons"):
+        scores[name] = scores[name].map(csv_cell)
     if ending in (".xlsx", ".xlsm"):
         scores["id"] = scores["id"].map(lambda text: "".join(c if c.isprintable() else "\ufffd" for c in text))
         scores.to_excel(stream, index=False, engine="openpyxl")

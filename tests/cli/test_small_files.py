@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
@@ -16,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from llr_cvx.cli import main
 from llr_cvx.detection.tables import read_table
+from llr_cvx.text import is_number
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -314,3 +316,19 @@ def test_scores_by_ending_hold_no_formula(ending: str, tmp_path: Path) -> None:
             "n",
             "inlineStr",
         }  # not "f"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_names_are_no_formulas_whatever_separates_cells(separator: str, tmp_path: Path) -> None:
+    """Where the semicolon is the custom, spreadsheets cut the lines there."""
+    names = {"mean radius": "radius;=1+1"}
+    new = NEW.assign(name=["a;=1+1", "b\t@SUM(A1)", "c\n+1+cmd", *"defghijkl"])
+    (tmp_path / "good.csv").write_bytes(text(GOOD.rename(columns=names)))
+    (tmp_path / "new.csv").write_bytes(text(new.rename(columns=names)))
+    files = ["--inliers", str(tmp_path / "good.csv"), "--test", str(tmp_path / "new.csv"), "--id", "name"]
+    done = CliRunner().invoke(main, ["detect", *files, "--out", str(tmp_path / "s.csv"), "--contamination", "0.05"])
+    assert done.exit_code == 0, done.output
+    written = (tmp_path / "s.csv").read_text()
+    assert "radius;" in written
+    cells = [cell for row in csv.reader(io.StringIO(written), delimiter=separator) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@")) and not is_number(cell)] == []

@@ -294,7 +294,7 @@ def discoveries(share, seed, n_inlier=200, n_test=40, **parameters):
     """(false discovery proportion, share of the outliers found) of one batch."""
     k = round(share * n_test)
     X, y = batch(seed, n_inlier, n_test, outliers=k, shift=np.array([4.0, -4.0, 0.0]))
-    detector = LLRDetector(**DETECTION, fdr=0.1, random_state=seed, tol=1e-2, **parameters)
+    detector = LLRDetector(**DETECTION, fdr=0.1, random_state=seed, tol=0.1, **parameters)
     found = np.flatnonzero(detector.fit_predict(X, y)[n_inlier:] < 0)
     false = np.count_nonzero(found < n_test - k)
     return false / max(1, len(found)), (len(found) - false) / k
