@@ -156,8 +156,8 @@ def test_lambda2_zero_is_not_called_proved(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_ends_in_words_and_not_in_optimal(tmp_path: Path) -> None:
-    size = ("--size", 120, "--dim", 20)
-    np.save(tmp_path / "W.npy", np.zeros((120, 20)))
+    size = ("--size", 60, "--dim", 5)
+    np.save(tmp_path / "W.npy", np.zeros((60, 5)))
     result = run(*size, "--time-limit", 1e-6, "--W", tmp_path / "W.npy", "--json", tmp_path / "r.json")
     assert result.exit_code == 1
     rows = {row["solver"]: row for row in json.loads((tmp_path / "r.json").read_text())["rows"]}
