@@ -29,11 +29,14 @@ def invoke(*arguments):
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory):
-    """`reproduce all` with few trials, once."""
-    out = tmp_path_factory.mktemp("reproduce") / "results"
-    result = invoke("all", "--trials", TRIALS, "--out", out, "--json", out.parent / "all.json")
-    assert result.exit_code == 0, result.output
-    return out, result, json.loads((out.parent / "all.json").read_text())
+    """`reproduce all` with few trials, and few dimensions in the figure, once."""
+    out, figure1 = tmp_path_factory.mktemp("reproduce") / "results", plans.figure1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "DIMENSIONS", plans.DIMENSIONS[:3])
+        patch.setattr(plans, "figure1", lambda *arguments: figure1(*arguments, plans.DIMENSIONS))
+        result = invoke("all", "--trials", TRIALS, "--out", out, "--json", out.parent / "all.json")
+        assert result.exit_code == 0, result.output
+        yield out, result, json.loads((out.parent / "all.json").read_text())
 
 
 def read(path):
