@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 #: What is said when a signal ends the command; its exit status is 128 + the signal, as in a shell.
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+#: The exit status after such a signal. Seconds after which it is looked whether its exception was lost.
+_stopped: list[int] = []
+_AGAIN = 0.5
 
 
 def main(prog_name: str = "llr-cvx") -> NoReturn:
@@ -30,6 +33,11 @@ def main(prog_name: str = "llr-cvx") -> NoReturn:
             code = _run(prog_name)
         except SystemExit as ended:
             code = ended.code
+        except Exception:
+            if not _stopped:
+                raise
+        if _stopped:  # compiled code may have made something else of the exception
+            code = _stopped[0]
         if sys.stdout is not output:  # click puts a silent stream in the place of one whose reader has gone
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         output.flush()
@@ -38,6 +46,9 @@ def main(prog_name: str = "llr-cvx") -> NoReturn:
         _say(f"cannot write standard output: {error.strerror}" if nameless else str(error))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer is lost without more words
         sys.exit(1)
+    finally:
+        if _stopped and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
     sys.exit(code)
 
 
@@ -51,7 +62,8 @@ def _run(prog_name: str) -> int:
         result = command.main(prog_name=prog_name, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.show()
+        if not _stopped:
+            error.show()
         return error.exit_code
     except click.Abort:
         return 1
@@ -61,7 +73,20 @@ def _stop(number: int, _frame: Any) -> NoReturn:
     """Unwind: files are closed or removed and workers ended on the way. A second signal does not wait for that."""
     signal.signal(number, signal.SIG_DFL)
     _say(_WORDS[signal.Signals(number)])
-    raise SystemExit(128 + number)
+    _stopped.append(128 + number)
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.signal(signal.SIGALRM, _stop_again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+    raise SystemExit(_stopped[0])
+
+
+def _stop_again(_number: int, _frame: Any) -> None:
+    """Where the exception was lost, as in a callback of a weak reference, or became another one: raise it again."""
+    handled = sys.exc_info()[1]
+    while handled is not None and not isinstance(handled, SystemExit):
+        handled = handled.__context__
+    if handled is None:  # else it is on its way, and something is being cleaned up
+        raise SystemExit(_stopped[0])
 
 
 def _say(line: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,42 @@ def test_errors_help_and_exit_codes_are_those_of_the_commands() -> None:
     missing = run("detect", "--inliers", "none\x1b[31m\n.csv", "--test", "none\x1b[31m\n.csv")
     assert missing.returncode == 1
     assert missing.stderr == "Error: none\\x1b[31m\\n.csv: no such file\n"
+
+
+#: What compiled code and the interpreter may do with the exception that ends the command.
+STOPPED = {
+    "lost": "try:\n    stop()\nexcept SystemExit:\n    pass\ntime.sleep(60)",
+    "another": "try:\n    stop()\nexcept SystemExit:\n    raise RuntimeError('Error calling __set_name__') from None",
+    "an error shown": "try:\n    stop()\nexcept SystemExit:\n    raise click.ClickException('no luck') from None",
+    "a long cleaning": "try:\n    stop()\nfinally:\n    time.sleep(1.5)\n    open('cleaned', 'w').close()",
+    "a long way out": "import atexit\natexit.register(time.sleep, 1.5)\nstop()",
+    "a later error": "try:\n    stop()\nfinally:\n    try:\n        1 / 0\n    except ValueError:\n        pass",
+}
+
+
+@pytest.mark.parametrize("case", STOPPED)
+def test_a_stop_is_not_lost(case: str, tmp_path: Path) -> None:
+    code = f"""
+import os, signal, time, click
+import llr_cvx.cli
+from llr_cvx.entry import main
+
+def stop():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+@click.command()
+def command():
+{textwrap.indent(STOPPED[case], "    ")}
+
+llr_cvx.cli.main = command
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "llr-cvx: terminated\n")
+    assert (tmp_path / "cleaned").exists() == (case == "a long cleaning")
 
 
 def test_it_is_ready_for_signals_before_anything_heavy_is_imported() -> None:
