@@ -40,11 +40,6 @@ class Best:
         self.U = np.zeros((len(self.problem.edges), self.problem.shape[1]))
 
     @property
-    def gap(self) -> float:
-        """Objective less dual."""
-        return self.objective - self.dual
-
-    @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective, and the share that the proof will charge for rounding."""
         return self.relative_gap_of(self.objective)

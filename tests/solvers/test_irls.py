@@ -532,7 +532,7 @@ def test_without_the_exclusive_penalty_separable_data_is_refused() -> None:
 
 
 def test_the_steps_do_not_depend_on_what_other_methods_have_found() -> None:
-    """With a near neighbour's W and dual point at hand, a cold start once took every system for one without progress."""
+    """With a neighbour's points at hand, a cold start once took every system for one without progress."""
     p = small()
     s = llr.solve_irls(p, tol=1e-6)
     known, fresh = Best(p, s.W), Best(p, s.W)

@@ -103,6 +103,8 @@ def split(run: Run, start: Start) -> Start | None:
     for dtype, gap in ((np.float32, max(run.tol, settings.SINGLE_PRECISION_GAP)), (np.float64, run.tol)):
         splitting = Splitting(Rounds(problem, W, U, dtype), best, gap)
         run.follow(splitting)
+        if run.over:
+            return start
         if splitting.failed or best.relative_gap > settings.SPLITTING_GAIN * before:
             return None
         W, U = splitting.W, splitting.U

@@ -244,7 +244,8 @@ class Splitting:
         self.done = self.best.relative_gap <= self.tol
         if not self.done and self.k - self.looked >= settings.MAX_BLIND:
             rate = np.log(self.gap / self.best.relative_gap) / settings.MAX_BLIND
-            self.done = bool(np.log(self.best.relative_gap / self.tol) > settings.MAX_ROUNDS_LEFT * rate)
+            left = settings.MAX_ROUNDS_LEFT[self.rounds.problem.shape[0] > settings.DENSE]
+            self.done = bool(np.log(self.best.relative_gap / self.tol) > left * rate)
             self.gap, self.looked = self.best.relative_gap, self.k
         return found
 

@@ -264,7 +264,7 @@ def test_where_splitting_fails_irls_goes_on(relax: float, warm: bool, monkeypatc
 
 def test_where_it_does_not_pay_irls_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     target, path = neighbours(150, lambda1=0.5)
-    monkeypatch.setattr(settings, "MAX_ROUNDS_LEFT", 0)
+    monkeypatch.setattr(settings, "MAX_ROUNDS_LEFT", (0, 0))
     monkeypatch.setattr(settings, "MAX_BLIND", 4)
     s = llr.solve_fast(target, 1e-8, W0=path)
     assert s.status == "optimal"

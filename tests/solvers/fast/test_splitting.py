@@ -228,7 +228,7 @@ def test_W_is_rounded_to_clusters_and_has_exact_zeros() -> None:
 
 
 def test_where_it_does_not_pay_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "MAX_ROUNDS_LEFT", 0)
+    monkeypatch.setattr(settings, "MAX_ROUNDS_LEFT", (0, 0))
     method = near(instance(150, 10, 0, lambda1=0.5), tol=1e-12)
     gaps = follow(method)
     assert method.done
