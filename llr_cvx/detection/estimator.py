@@ -450,7 +450,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """
         rows, found = self._joined(X)
         d, (owner, n) = self.n_features_in_, self._owners
-        selected = by_owner(selected_features(self.solution_.problem.X, found.W), owner, n, np.logical_or)
+        selected = by_owner(selected_features(self.solution_.problem.X, found.W, rows), owner, n, np.logical_or)
         distance = by_owner(selection_distance(found.V), owner, n, np.fmin)
         return rank_features(by_owner(found.W * rows, owner, n)[:, :d], selected[:, :d], distance[:, :d])
 

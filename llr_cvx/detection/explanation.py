@@ -127,7 +127,7 @@ class Features:
         self.place = {int(i): k for k, i in enumerate(rows)}
         self.W, self.parts = solution.W[rows], solution.W[rows] * problem.X[rows]
         self.contribution = by_owner(self.parts, owner, d)
-        self.selected = by_owner(selected_features(problem.X, self.W), owner, d, np.logical_or)
+        self.selected = by_owner(selected_features(problem.X, self.W, problem.X[rows]), owner, d, np.logical_or)
         self.solution, self.rows = solution, rows
 
     @cached_property

@@ -9,11 +9,16 @@ central path all complementarity products agree,
 
     c_j t_j - u_j.(w - a_j) = p_k (b_k - w_k) = q_k (b_k + w_k) = mu,
 
-and stationarity reads alpha x + sum_j u_j + p - q = 0 with alpha = sigmoid(w.x), which is linearised as
-log(alpha / (1 - alpha)) = w.x: Newton's method then also copes with scores far from those of the optimum. Each step
-uses Nesterov and Todd's scaling of the cones; eliminating everything but w leaves a diagonal matrix plus K + 2
-rank-one terms, solved by Woodbury's formula. Only elementwise operations and sums within a row are used, so the
-answer for a row is the same to the last bit whatever other rows are solved beside it.
+and stationarity reads alpha x + sum_j u_j + p - q = 0 with alpha = sigmoid(w.x). Each step uses Nesterov and Todd's
+scaling of the cones; eliminating everything but w leaves a diagonal matrix plus K + 2 rank-one terms, solved by
+Woodbury's formula. Only elementwise operations and sums within a row are used, so the answer for a row is the same to
+the last bit whatever other rows are solved beside it.
+
+A row may have an entry x_k of 1e150. Its loss then bends so sharply that w_k is known through the score z = w.x
+alone, and two things keep such a row as accurate as any other. Where the curvature of the loss exceeds the rest of
+w_k's, Newton's system has z in place of w_k (`_System.put_score_for_largest`), since a large rank-one term on a small
+diagonal would cancel. And z then follows alpha, which the step changes nearly linearly, rather than the other way
+round (`_score_after`): z may have to go from -1e150 to -300 or back.
 """
 
 from __future__ import annotations
@@ -23,17 +28,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from llr_cvx.arrays import FloatArray
-from llr_cvx.proofs.certificate import entropy
+from llr_cvx.arrays import FloatArray, IntArray
 
 #: Share of the distance to the boundary of the cones that a step may go.
 BOUNDARY_SHARE = 0.95
-#: alpha starts inside the first of these intervals, and stays inside the second so that its logit is finite.
-START_ALPHA, SAFE_ALPHA = (1e-3, 1.0 - 1e-3), (1e-300, 1.0 - 1e-16)
+#: alpha starts in this part of the interval from 0 to its upper bound.
+START_ALPHA = (1e-3, 1.0 - 1e-3)
+#: Smaller alpha are not told from 0.
+SMALLEST_ALPHA = 1e-300
+#: The loss is steep where its curvature in the largest entry's direction is this many times the rest.
+STEEP = 100.0
 #: The share of mu aimed at in the next step, between these: the longer Newton's step alone, the smaller.
 CENTRING, CAUTIOUS_CENTRING = (1e-4, 0.8), (0.5, 0.8)
-#: mu at the start, as a share of J divided by the number of complementarity products.
-START_SHARE = 0.1
+#: mu at the start, as a multiple of J divided by the number of complementarity products. With 0.1, rows with d = 100
+#: took hundreds of tiny steps; from 3 to 30 the number of steps is nearly the same.
+START_SHARE = 10.0
 
 
 class RowProblems(NamedTuple):
@@ -55,7 +64,7 @@ class RowProblems(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """Primal and dual variables of M rows, strictly inside their cones, theta, and alpha in (0, 1)."""
+    """Primal and dual variables of M rows, strictly inside their cones, and theta."""
 
     w: FloatArray
     t: FloatArray
@@ -64,7 +73,6 @@ class Iterate(NamedTuple):
     p: FloatArray
     q: FloatArray
     theta: FloatArray
-    alpha: FloatArray
 
     def take(self, rows: Any) -> Iterate:
         """The variables of some of the rows."""
@@ -87,9 +95,11 @@ def norms(a: FloatArray) -> FloatArray:
 
 
 def start(rows: RowProblems, w: FloatArray) -> Iterate:
-    """The point above w whose complementarity products all equal mu; only stationarity is left to reach."""
+    """A point near w whose complementarity products all equal mu; only stationarity is left to reach."""
     K, d = rows.anchors.shape[1:]
-    mu = START_SHARE * rows.objective(w) / (K + 2 * d)
+    J = rows.objective(w)
+    w = _with_plausible_score(rows, w, J)
+    mu = START_SHARE * J / (K + 2 * d)
     delta = w[:, None] - rows.anchors
     half = mu[:, None] / (2.0 * rows.radii)
     t = half + np.sqrt(half * half + (delta * delta).sum(axis=2))
@@ -98,8 +108,33 @@ def start(rows: RowProblems, w: FloatArray) -> Iterate:
     b = half_b + np.sqrt(half_b * half_b + w * w)
     theta = 2.0 * rows.lambda2 * b.sum(axis=1)
     p, q = 0.5 * theta[:, None] * (1.0 + w / b), 0.5 * theta[:, None] * (1.0 - w / b)
-    alpha = np.clip(expit(dot(w, rows.x)), *START_ALPHA)
-    return Iterate(w, t, (rows.radii / t)[:, :, None] * delta, b, p, q, theta, alpha)
+    return Iterate(w, t, (rows.radii / t)[:, :, None] * delta, b, p, q, theta)
+
+
+def _with_plausible_score(rows: RowProblems, w: FloatArray, J: FloatArray) -> FloatArray:
+    """w, moved along its row's largest entry so that alpha is possible at an optimum.
+
+    There alpha |x_k| <= |v_k| + sum_j |u_jk|, with |v_k| <= 2 lambda2 ||w||_1 <= 2 sqrt(lambda2 J).
+    """
+    k = np.abs(rows.x).argmax(axis=1)
+    bound = 2.0 * np.sqrt(rows.lambda2 * J) + rows.radii.sum(axis=1)
+    top = bound / np.maximum(bound, np.abs(rows.x[np.arange(len(k)), k]))
+    z = dot(w, rows.x)
+    alpha = expit(z)
+    low, high = START_ALPHA[0] * top, START_ALPHA[1] * top
+    off = np.flatnonzero((alpha < low) | (alpha > high))
+    w = w.copy()
+    w[off] = _with_score(rows.x[off], w[off], k[off], logit(np.clip(alpha, low, high))[off])
+    return w
+
+
+def _with_score(x: FloatArray, w: FloatArray, k: IntArray, z: FloatArray) -> FloatArray:
+    """w with its entry k such that w.x = z."""
+    every = np.arange(len(w))
+    moved = w.copy()
+    moved[every, k] = 0.0
+    moved[every, k] = (z - dot(moved, x)) / x[every, k]
+    return moved
 
 
 def step(rows: RowProblems, now: Iterate, centring: tuple[float, float] = CENTRING) -> Iterate:
@@ -109,10 +144,38 @@ def step(rows: RowProblems, now: Iterate, centring: tuple[float, float] = CENTRI
     share = np.clip((1.0 - np.minimum(system.longest(newton), 1.0)) ** 2, *centring)
     direction = system.direction(share * system.mu)
     moved = now.moved(direction, np.minimum(BOUNDARY_SHARE * system.longest(direction), 1.0))
-    # alpha, which may have to fall from 1/2 to e^-1000, keeps its own pace and does not hold up the others.
-    alpha, change = now.alpha, direction.alpha
-    length = np.minimum(BOUNDARY_SHARE * np.minimum(_to_zero(alpha, change), _to_zero(1.0 - alpha, -change)), 1.0)
-    return moved._replace(alpha=np.clip(alpha + length * change, *SAFE_ALPHA))
+    z, linear = system.z, dot(moved.w, rows.x)
+    wanted = _score_after(z, linear, *system.alpha_limits())
+    bent = np.flatnonzero(wanted != linear)
+    if bent.size:
+        _set_scores(rows, moved, bent, system.k[bent], wanted[bent])
+    return moved
+
+
+def _score_after(z: FloatArray, linear: FloatArray, low: FloatArray, top: FloatArray) -> FloatArray:
+    """The score after a step that takes it from z to `linear` by the linear model.
+
+    Where alpha is between low and 1 - low the loss is steep: stationarity then fixes alpha, so the score is that of
+    the linear model's alpha. Elsewhere the loss is nearly straight, and the score is that of the linear model.
+    """
+    edge = logit(low)
+    tangent = np.clip(z, edge, -edge)
+    alpha = expit(tangent) + expit(tangent) * expit(-tangent) * (linear - tangent)
+    wanted = logit(np.clip(alpha, low, 1.0 - low))
+    wanted = np.where(alpha <= low, np.minimum(linear, edge), wanted)
+    wanted = np.where(alpha >= 1.0 - low, np.maximum(linear, -edge), wanted)
+    return np.asarray(np.minimum(np.where(low < 0.5, wanted, linear), logit(top)))
+
+
+def _set_scores(rows: RowProblems, now: Iterate, at: IntArray, k: IntArray, z: FloatArray) -> None:
+    """Give some rows the scores z by their entries k of w; t and b follow, so that the point stays inside its cones."""
+    anchors, before, t, b = rows.anchors[at], now.w[at], now.t[at], now.b[at, k]
+    w = now.w[at] = _with_score(rows.x[at], before, k, z)
+    every = np.arange(len(at))
+    old, new = before[every, k], w[every, k]
+    rho, moved = norms(before[:, None] - anchors), norms(w[:, None] - anchors)
+    now.t[at] = np.sqrt((t - rho) * (t + rho) + moved * moved)
+    now.b[at, k] = np.sqrt((b - old) * (b + old) + new * new)
 
 
 class _System:
@@ -124,16 +187,13 @@ class _System:
 
     def __init__(self, rows: RowProblems, now: Iterate) -> None:
         self.rows, self.now = rows, now
-        c, (w, t, u, b, p, q, theta, alpha) = rows.radii, now
+        c, (w, t, u, b, p, q, theta) = rows.radii, now
         K, d = rows.anchors.shape[1:]
         self.delta = w[:, None] - rows.anchors
         rho, size = norms(self.delta), norms(u)
         self.det_s, self.det_u = (t - rho) * (t + rho), (c - size) * (c + size)
         products = c * t - dot(self.delta, u)
-        z = dot(w, rows.x)
-        mismatch = np.logaddexp(0.0, z) - alpha * z - entropy(alpha)  # >= 0, and 0 where alpha = sigmoid(z)
-        total = products.sum(axis=1) + (p * (b - w) + q * (b + w)).sum(axis=1) + np.maximum(mismatch, 0.0)
-        self.mu = total / (K + 2 * d + 1)
+        self.mu = (products.sum(axis=1) + (p * (b - w) + q * (b + w)).sum(axis=1)) / (K + 2 * d)
 
         root_s, root_u = np.sqrt(self.det_s), np.sqrt(self.det_u)
         gamma = np.sqrt(0.5 * (1.0 + products / (root_s * root_u)))
@@ -149,21 +209,47 @@ class _System:
         self.phi = (self.P - self.Q) / self.PQ
         self.stiffness = 1.0 + 2.0 * rows.lambda2 * (1.0 / self.PQ).sum(axis=1)
 
-        self.slope = alpha * (1.0 - alpha)
-        self.residual_alpha = self.slope * (z - logit(alpha))
-        self.residual = (alpha + self.residual_alpha)[:, None] * rows.x + u.sum(axis=1) + (p - q)
+        self.z = dot(w, rows.x)
+        alpha = expit(self.z)
+        slope = alpha * expit(-self.z)
+        self.residual = alpha[:, None] * rows.x + u.sum(axis=1) + (p - q)
         self.residual_theta = 2.0 * rows.lambda2 * b.sum(axis=1) - theta
-        self.diagonal = 4.0 * self.P * self.Q / self.PQ + self.kappa.sum(axis=1)[:, None]
-        loss = np.sqrt(self.slope)[:, None] * rows.x
+        self.diagonal = 4.0 * self.P * (self.Q / self.PQ) + self.kappa.sum(axis=1)[:, None]
+        loss = np.sqrt(slope)[:, None] * rows.x
         penalty = np.sqrt(2.0 * rows.lambda2 / self.stiffness)[:, None] * self.phi
         cones = np.sqrt(self.deficit)[:, :, None] * self.omega
         vectors = np.concatenate([loss[:, None], penalty[:, None], cones], axis=1)
+        self.put_score_for_largest(slope, vectors)
         self.solved = vectors / self.diagonal[:, None]
         self.small = _factorised(vectors, self.solved, np.where(np.arange(K + 2) < 2, 1.0, -1.0))
 
+    def put_score_for_largest(self, slope: FloatArray, vectors: FloatArray) -> None:
+        """Where the loss is steep, z / x_k becomes the unknown in place of w_k: their diagonal entries change roles."""
+        every = np.arange(len(slope))
+        self.k = np.abs(self.rows.x).argmax(axis=1)
+        self.largest = self.rows.x[every, self.k]
+        self.rest = self.diagonal[every, self.k].copy()
+        curvature = slope * np.abs(self.largest) * np.abs(self.largest)
+        self.steep = np.flatnonzero(curvature > STEEP * self.rest)
+        at, k = self.steep, self.k[self.steep]
+        self.ratios = self.rows.x[at] / self.largest[at, None]
+        self.ratios[np.arange(len(at)), k] = 0.0
+        self.diagonal[at, k] = curvature[at]
+        vectors[at] -= vectors[at, :, k][:, :, None] * self.ratios[:, None]
+        root = np.sqrt(self.rest[at])
+        vectors[at, 0] = -root[:, None] * self.ratios
+        vectors[at, 0, k] = root
+
+    def alpha_limits(self) -> tuple[FloatArray, FloatArray]:
+        """The alpha above which the loss is steep, at most 1/2, and twice the one that stationarity allows."""
+        size, bound = np.abs(self.largest), 2.0 * (self.now.theta + self.rows.radii.sum(axis=1))
+        with np.errstate(divide="ignore", over="ignore"):
+            slope = np.clip(STEEP * self.rest / size / size, SMALLEST_ALPHA, 0.25)
+        return 2.0 * slope / (1.0 + np.sqrt(1.0 - 4.0 * slope)), bound / np.maximum(bound, size)
+
     def direction(self, target: FloatArray) -> Iterate:
         """The step towards complementarity products equal to `target`, one per row."""
-        (w, t, u, b, p, q, *_), lambda2 = self.now, self.rows.lambda2
+        (w, t, u, b, p, q, _), lambda2 = self.now, self.rows.lambda2
         r_t = target[:, None] * t / self.det_s - self.rows.radii
         pull = (r_t / self.curvature_t * self.cross)[:, :, None] * self.omega - u
         pull += (target[:, None] / self.det_s)[:, :, None] * self.delta
@@ -172,18 +258,20 @@ class _System:
         r_theta = (2.0 * lambda2 * both.sum(axis=1) + self.residual_theta) / self.stiffness
         right = -self.residual - pull.sum(axis=1) - (r_p - r_q + self.phi * (r_theta[:, None] - r_p - r_q))
 
+        at, k = self.steep, self.k[self.steep]
+        right[at] -= right[at, k][:, None] * self.ratios
         dw = right / self.diagonal - _combined(_substituted(self.small, dot(self.solved, right[:, None])), self.solved)
+        dw[at, k] -= dot(self.ratios, dw[at])
         along = dot(self.omega, dw[:, None])
         dt = (r_t - self.cross * along) / self.curvature_t
         du = self.kappa[:, :, None] * dw[:, None] - (self.deficit * along)[:, :, None] * self.omega + pull
         dtheta = r_theta + 2.0 * lambda2 * dot(self.phi, dw) / self.stiffness
         db = both + self.phi * dw - dtheta[:, None] / self.PQ
-        dalpha = self.slope * dot(dw, self.rows.x) + self.residual_alpha
-        return Iterate(dw, dt, du, db, r_p - self.P * (db - dw), r_q - self.Q * (db + dw), dtheta, dalpha)
+        return Iterate(dw, dt, du, db, r_p - self.P * (db - dw), r_q - self.Q * (db + dw), dtheta)
 
     def longest(self, step: Iterate) -> FloatArray:
         """How far each row can go along `step` before it leaves a cone."""
-        (w, t, u, b, p, q, *_), (dw, dt, du, db, dp, dq, *_) = self.now, step
+        (w, t, u, b, p, q, _), (dw, dt, du, db, dp, dq, _) = self.now, step
         # (t + a dt)^2 - ||delta + a dw||^2 = det_s + 2 a inner + a^2 outer, and the same for c and u.
         inner, outer = t * dt - dot(self.delta, dw[:, None]), dt * dt - dot(dw, dw)[:, None]
         lengths = [_first_root(self.det_s, inner, outer), _first_root(self.det_u, -dot(u, du), -dot(du, du))]

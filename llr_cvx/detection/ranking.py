@@ -15,19 +15,30 @@ from llr_cvx.arrays import BoolArray, FloatArray, IntArray
 MIN_RELATIVE_WEIGHT = 1e-4
 #: So does a weight that changes no row's score by more than this.
 MIN_SCORE_EFFECT = 1e-7
+#: But no weight is negligible whose contribution is at least this fraction of the largest in its row: an entry of 1e12
+#: needs only a tiny one.
+MIN_RELATIVE_CONTRIBUTION = 1e-2
 
 
-def selected_features(X: FloatArray, W: FloatArray) -> BoolArray:
+def selected_features(X: FloatArray, W: FloatArray, rows: FloatArray | None = None) -> BoolArray:
     """Where W is not zero; negligible weights, which conic solvers return instead of zeros, count as zero.
 
-    X holds the fitted rows, whose largest entries say what a weight can do to a score.
+    X holds the fitted rows, whose largest entries say what a weight can do to a score; `rows` those that W belongs to.
 
-    >>> selected_features(np.ones((1, 3)), np.array([[0.5, 1e-9, 0.0]])).tolist()
+    >>> W = np.array([[0.5, 1e-9, 0.0]])
+    >>> selected_features(np.ones((1, 3)), W).tolist()
     [[True, False, False]]
+    >>> selected_features(np.ones((1, 3)), W, rows=np.array([[1.0, 1e10, 1.0]])).tolist()
+    [[True, True, False]]
     """
     size = np.abs(W)
     effect = size * np.abs(X).max(axis=0)
-    return np.asarray((size > MIN_RELATIVE_WEIGHT * size.max(axis=1, keepdims=True)) & (effect > MIN_SCORE_EFFECT))
+    selected = (size > MIN_RELATIVE_WEIGHT * size.max(axis=1, keepdims=True)) & (effect > MIN_SCORE_EFFECT)
+    if rows is not None:
+        part = np.abs(W * rows)
+        least = np.maximum(MIN_RELATIVE_CONTRIBUTION * part.max(axis=1, keepdims=True), MIN_SCORE_EFFECT)
+        selected |= part > least
+    return np.asarray(selected)
 
 
 def selection_distance(V: FloatArray) -> FloatArray:

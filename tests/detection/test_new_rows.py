@@ -13,6 +13,7 @@ from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection import new_rows
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.new_rows import FittedRows
+from llr_cvx.detection.settings import SETTINGS
 from llr_cvx.oracles import decoupled_weight
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.fast.solver import solve_fast
@@ -93,6 +94,35 @@ def test_a_monstrous_entry_is_an_outlier_without_a_warning(name, far):
     assert score.max() < min(ordinary, detector.log_ratio_.min())
     assert np.all(detector.predict(rows) == -1)
     assert detector.join(rows).relative_gap.max() <= 1e-8
+
+
+@cache
+def with_few_graph_columns(setting, d):
+    """A detector whose graph uses at most the first two columns, so that rows with other entries stay coupled."""
+    inlier, test, _ = make_synthetic(d, 0, 120, 40, 8)
+    columns = [0, 1] if d > 2 else None
+    detector = LLRDetector(**SETTINGS[setting], graph_columns=columns, sigma=1.0)
+    return detector.fit(np.vstack([inlier, test]), np.repeat([1, -1], [120, 48]))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("d", [1, 5, 20, 100])
+def test_a_monstrous_entry_outside_the_graph_is_an_outlier_without_a_warning(setting, d):
+    """The row stays coupled to its neighbours, however large the entry; a warning would be an error here."""
+    detector = with_few_graph_columns(setting, d)
+    rows = np.random.default_rng(3).normal(size=(8, d))
+    assert detector.join(rows).relative_gap.max() <= 1e-9
+    ordinary = min(detector.score_samples(rows).min(), detector.log_ratio_.min())
+    for far in 10.0 ** np.array([4, 5, 6, 7, 8, 10, 12, 15, 18, 30, 77, 150]):
+        for sign in (1.0, -1.0):
+            huge = rows.copy()
+            huge[:, d // 2] = sign * far
+            score = detector.score_samples(huge)
+            assert np.isfinite(score).all()
+            assert score.max() < ordinary
+            assert np.all(detector.predict(huge) == -1)
+            assert detector.join(huge).relative_gap.max() <= 1e-9
+            assert np.all(detector.feature_ranking(huge)[:, 0] == d // 2)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": True}, {"lambda1": 1.0, "lambda2": 0.01}])
