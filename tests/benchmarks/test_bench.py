@@ -332,6 +332,14 @@ def test_an_uncertified_answer_keeps_no_promise() -> None:
     assert report.promises([replace(big, peak_bytes=None)])[0].holds is None
 
 
+def test_new_rows_are_held_to_their_rate_and_their_proof() -> None:
+    new = record("JOIN", 5.0, part="new", d=20, gap=1e-8, reached=1e-9, points=20_000)
+    assert [p.holds for p in report.promises([new])] == [True]
+    assert "4,000 a second" in report.table([new])
+    assert [p.holds for p in report.promises([replace(new, seconds=11.0)])] == [False]
+    assert [p.holds for p in report.promises([replace(new, seconds=math.nan, reached=1e-3)])] == [False]
+
+
 def test_other_settings_are_not_held_to_the_promises() -> None:
     assert report.promises([record(lambda1=0.2), record("CLARABEL", 1.0, lambda1=0.2)]) == []
 
