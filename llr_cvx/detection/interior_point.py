@@ -58,9 +58,11 @@ class RowProblems(NamedTuple):
         return RowProblems(*(array[rows] for array in self))
 
     def objective(self, w: FloatArray) -> FloatArray:
-        """J of each row at w."""
+        """J of each row at w, with a score as large as rounding allows: huge terms of w.x may cancel."""
         coupling = dot(self.radii, norms(w[:, None] - self.anchors))
-        return np.asarray(np.logaddexp(0.0, dot(w, self.x)) + coupling + self.lambda2 * np.abs(w).sum(axis=1) ** 2)
+        terms = w * self.x
+        z = terms.sum(axis=1) + (w.shape[1] + 1) * np.finfo(float).eps * np.abs(terms).sum(axis=1)
+        return np.asarray(np.logaddexp(0.0, z) + coupling + self.lambda2 * np.abs(w).sum(axis=1) ** 2)
 
 
 class Iterate(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -113,6 +115,15 @@ def test_a_wrong_weight_vector_is_not_proved():
         assert np.median(gap) > JOIN_TOL
 
 
+def test_the_objective_covers_the_rounding_of_huge_terms_that_cancel():
+    """The computed w.x is 0 and the true one 1e4: J must not be below the latter."""
+    x, w = np.array([[1e22, 1.0, 1e22]]), np.array([[0.5, 1e4, -0.5]])
+    assert (w * x).sum(axis=1) == 0.0
+    assert math.fsum((w * x)[0]) == 1e4
+    rows = RowProblems(x, w[:, None], np.ones((1, 1)), np.full(1, 1e-9))
+    assert rows.objective(w)[0] >= 1e4
+
+
 def test_selected_features_attain_the_dual_maximum():
     x, anchors, radii = draw("sparse")
     found = join_rows(x, anchors, radii, 1.0)
@@ -136,6 +147,7 @@ def test_strong_coupling_gives_the_anchor_itself_and_none_the_closed_form():
 @pytest.mark.parametrize("d", [1, 3, 7, 8, 20])
 def test_each_row_is_solved_on_its_own_to_the_last_bit(d):
     x, anchors, radii = draw("plain", M=41, d=d)
+    x[::3, d // 2] *= 10.0 ** np.linspace(0, 100, 14)
     together = join_rows(x, anchors, radii, 0.3)
     for other in (
         np.vstack([join_rows(x[m : m + 1], anchors[m : m + 1], radii[m : m + 1], 0.3).W for m in range(41)]),
