@@ -186,9 +186,10 @@ def _interior(rows: RowProblems, alone: FloatArray, centring: tuple[float, float
     """The best of every row's steps; a row leaves the loop when its gap is proved, or no longer shrinks."""
     M = len(alone)
     candidates = np.stack([np.zeros_like(alone), alone, *np.swapaxes(rows.anchors, 0, 1)])
-    best = np.argmin([rows.objective(w) for w in candidates], axis=0)
-    now = ip.start(rows, candidates[best, np.arange(M)])
-    found = Found(now.w.copy(), np.full(M, np.inf), np.zeros(M), np.zeros_like(now.u), np.full(M, -np.inf))
+    values = np.array([rows.objective(w) for w in candidates])
+    best = candidates[values.argmin(axis=0), np.arange(M)]
+    now = ip.start(rows, best)
+    found = Found(best.copy(), values.min(axis=0), np.zeros(M), np.zeros_like(now.u), np.full(M, -np.inf))
     gap, since, live = np.full(M, np.inf), np.zeros(M, dtype=np.int64), np.arange(M)
     with np.errstate(all="ignore"):  # a row at the limit of rounding may break down: its best points are kept
         for _ in range(MAX_STEPS):

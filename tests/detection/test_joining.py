@@ -183,6 +183,17 @@ def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d
                 assert np.all((found.W * x).sum(axis=1) < -10.0)
 
 
+@pytest.mark.parametrize("size", [1e8, 1e12, 1e20, 1e100])
+@pytest.mark.parametrize("d", [2, 20])
+def test_several_huge_entries_never_make_a_coupled_row_an_inlier(size, d):
+    """Where no proof is reached, w is still the best found: no worse than the weights without coupling."""
+    x, anchors, radii = draw("plain", d=d)
+    x[:, :2] = size * np.sign(x[:, :2])
+    found = join_rows(x, anchors, radii, 0.01)
+    assert np.all((found.W * x).sum(axis=1) < -10.0)
+    assert not np.isnan(found.relative_gap).any()
+
+
 @pytest.mark.parametrize("d", [20, 100])
 def test_many_features_with_a_small_penalty_are_proved_in_few_steps(d, monkeypatch):
     """Once the steps became tiny here, because the start was too close to the boundary of the cones."""
