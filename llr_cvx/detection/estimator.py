@@ -75,9 +75,10 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         Append a constant feature 1, penalised like any other.
     solver : "fast", "irls" or "exact"
         `solve_fast`, `solve_irls`, or `solve_exact`, a conic solver for the same model.
-    new_rows : "join" or "weber"
+    new_rows : "join", "weber" or None
         How rows that were not fitted are scored: "join" as unlabelled rows of the model, see Notes; "weber", for
-        comparison, by the point with the smallest weighted distance to the weight vectors of its neighbours.
+        comparison, by the point with the smallest weighted distance to the weight vectors of its neighbours. None: not
+        at all, which saves the second fit of `fdr` and `false_alarm`.
     tol : float
         Relative duality gap to prove.
     max_iter : int
@@ -103,7 +104,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     solution_ : Solution
         The solver's result, with the certificate that bounds every score.
     joined_solution_ : Solution
-        The fit that new rows join: `solution_`, unless calibrated.
+        The fit that new rows join: `solution_`, unless calibrated with `new_rows` given.
     scaler_ : transformer or None
     suspicious_inliers_ : array of int
         Known inliers that do not look like the others, the most suspicious first: worth a second look, since
@@ -188,7 +189,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         graph_columns: Sequence[int | str] | None = None,
         fit_intercept: bool = False,
         solver: Literal["fast", "irls", "exact"] = "fast",
-        new_rows: Literal["join", "weber"] = "join",
+        new_rows: Literal["join", "weber"] | None = "join",
         tol: float = 1e-8,
         max_iter: int = 300,
         verbose: bool | Callable[[Any], object] = False,
@@ -268,7 +269,8 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         if not held.size:
             self.solution_ = self.joined_solution_ = self._solve(X, y, choose)
         else:
-            self.solution_ = self._solve_in_canonical_order(X, labels, choose, rng)
+            self.solution_ = self.joined_solution_ = self._solve_in_canonical_order(X, labels, choose, rng)
+        if held.size and self.new_rows is not None:
             others = np.delete(np.arange(len(X)), held)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IsolatedWarning)  # said by the first fit, with the rows' own numbers
@@ -320,7 +322,8 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.log_ratio_ = problem.base + self._contributions(None).sum(axis=1)
         self.n_iter_ = solution.n_iter
         self.suspicious_inliers_ = self._suspicious(problem.y)
-        self._rows = FittedRows(self.joined_solution_, self._graph_columns(d), self.new_rows)
+        if self.new_rows is not None:
+            self._rows = FittedRows(self.joined_solution_, self._graph_columns(d), self.new_rows)
         if not rule.calibrated:
             self.offset_ = self.fitted_offset_ = rule.offset(self.log_ratio_[problem.y < 0])
             return
@@ -329,7 +332,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self._pvalues = np.where(self._checked, pvalues, np.nan)
         reached = calibration.bh_level(pvalues[self._checked], level) if rule.name == "fdr" else level
         self.fitted_offset_ = calibration.score_offset(held, reached)
-        self._calibration_scores = self._score(X_held)
+        self._calibration_scores = np.empty(0) if self.new_rows is None else self._score(X_held)
         self.offset_ = calibration.score_offset(self._calibration_scores, level)
 
     def _suspicious(self, labels: FloatArray) -> IntArray:
@@ -516,6 +519,8 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seen(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        if self.new_rows is None:
+            raise ValueError("new_rows=None: only fitted rows have scores; set new_rows to \"join\" and fit again")
         if self._takes_tables:
             return self._scaled(X)  # type: ignore[arg-type]
         return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))

@@ -261,3 +261,15 @@ def test_power_on_breast_cancer(setting, share, power):
     found, false = np.array([breast_cancer(share, seed, setting) for seed in range(5)]).T
     assert found.mean() >= power
     assert false.mean() <= 0.1
+
+
+def test_without_new_rows_there_is_one_fit_with_the_same_pvalues(fitted):
+    X, y = pooled()
+    alone = LLRDetector(fdr=0.2, random_state=0, new_rows=None).fit(X, y)
+    assert np.array_equal(alone.pvalues_, fitted.pvalues_, equal_nan=True)
+    assert alone.joined_solution_ is alone.solution_
+    assert [e.row for e in alone.explain_table()] == [e.row for e in fitted.explain_table()]
+    assert np.array_equal(alone.feature_ranking(), fitted.feature_ranking())
+    for method in (alone.score_samples, alone.predict, alone.pvalues, alone.explain, alone.feature_ranking):
+        with pytest.raises(ValueError, match="new_rows=None"):
+            method(X)
