@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unicodedata import category
 
 #: Where an apostrophe keeps a spreadsheet from taking a cell for a formula: before = + - @, or their full-width forms,
 #: at the beginning of a cell or of what would be one where another separator than the comma is the custom.
@@ -14,12 +15,13 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def printable(text: Any) -> str:
-    r"""Text on one line, with control characters, line ends and invisible marks as backslash escapes.
+    r"""Text on one line, with control characters, line ends and invisible marks, but for blanks, as backslash escapes.
 
     >>> print(printable("red\x1b[31m\nalert"))
     red\x1b[31m\nalert
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+    shown = (c if c.isprintable() or category(c) == "Zs" else c.encode("unicode_escape").decode() for c in str(text))
+    return "".join(shown)
 
 
 def printable_lines(text: str) -> str:

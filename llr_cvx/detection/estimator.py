@@ -520,7 +520,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def _seen(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         if self.new_rows is None:
-            raise ValueError("new_rows=None: only fitted rows have scores; set new_rows to \"join\" and fit again")
+            raise ValueError('new_rows=None: only fitted rows have scores; set new_rows to "join" and fit again')
         if self._takes_tables:
             return self._scaled(X)  # type: ignore[arg-type]
         return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))

@@ -20,9 +20,10 @@ from llr_cvx.extras import pip_install
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report import charts
 from llr_cvx.report.svg import px
+from llr_cvx.text import printable
 
-#: At most this many outliers get a card, and a row in the table.
-MAX_CARDS, MAX_TABLE_ROWS = 400, 2000
+#: At most this many outliers are shown, each in the table and on a card; more than people read, and browsers are quick.
+MAX_SHOWN = 300
 #: Features drawn on a card, and columns named as being behind the outliers; the rest is summed up.
 MAX_CARD_FEATURES, MAX_CAUSES = 3, 12
 #: Content security policy of a page without scripts: it may load nothing, whatever it contains.
@@ -48,26 +49,30 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     style, script = _template("page.css"), _template("page.js")
     hashes = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
     solution, detector = run.detector.solution_, run.detector
-    cards = run.explanations[:MAX_CARDS]
-    drawn = sorted({r.column for e in cards for r in pushing(e)[:MAX_CARD_FEATURES]})
+    shown = (run.explanations or run.lowest)[:MAX_SHOWN]
+    drawn = sorted({r.column for e in shown for r in pushing(e)[:MAX_CARD_FEATURES]})
     undecided = run.undecided or np.isinf(detector.fitted_offset_)
     held = detector.log_ratio_[detector.calibration_rows_]
 
     def p(e: Explanation) -> str:
         value = run.pvalues[e.row - len(run.inliers)]
-        return "–" if value is None else f"{value:.3g}"
+        return "–" if value is None else f"{value:.2g}"
+
+    def visible(value: Any) -> Any:
+        """No mark in a name may change the direction of the text around it."""
+        return printable(value) if type(value) is str else value
 
     how: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined, "keep_trailing_newline": True}
-    environment = jinja2.Environment(loader=jinja2.FunctionLoader(_template), **how)
+    environment = jinja2.Environment(loader=jinja2.FunctionLoader(_template), finalize=visible, **how)
     return environment.get_template("page.html").render(
         **{"run": run, "title": title, "style": style, "script": script, "p": p, "px": px, "pushing": pushing},
-        **{"percent": percent, "source": source, "numbered": numbered, "cards": cards},
+        **{"percent": percent, "source": source, "numbered": numbered},
         **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": run.feature_counts()},
         policy=SECURITY_POLICY.replace("'unsafe-inline'", "{}; script-src {}".format(*hashes)),
         date=(date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
         score=lambda e: f"{e.log_ratio:.3f}".replace("-", "−"),
-        rows=(run.explanations or run.lowest)[:MAX_TABLE_ROWS],
-        ranks={e.row: e.rank for e in cards},
+        rows=shown,
+        ranks={e.row: e.rank for e in shown if run.explanations},
         symbols={k: charts.Distribution(run.features.columns[k], len(run.inliers)) for k in drawn},
         histogram=charts.histogram(run.log_ratio, held, None if undecided else detector.fitted_offset_),
         crossing=sum(not e.certain for e in run.explanations),
@@ -76,7 +81,8 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
             ("status", f"{solution.status}: {solution.message}"),
             ("objective J(W)", f"{solution.certificate.primal:.12g}"),
             ("proven lower bound on the optimum", f"{solution.certificate.dual:.12g}"),
-            ("solver", f"{solution.solver}, {solution.n_iter} iterations, {solution.seconds:.2f} s"),
+            ("time", f"{solution.n_iter} iterations, {solution.seconds:.2f} s"),
+            *((name.replace("_", " "), _short(value)) for name, value in run.parameters().items()),
         ],
     )
 
@@ -85,6 +91,10 @@ def pushing(e: Explanation) -> list[Reason]:
     """The reasons that push a row towards "outlier", but for those that hardly do."""
     total = sum(abs(r.contribution) for r in e.reasons)
     return [r for r in e.reasons if r.contribution < 0 and -r.contribution >= 0.01 * total]
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.4g}" if isinstance(value, float) else value
 
 
 def _template(name: str) -> str:

@@ -19,7 +19,7 @@ heads.forEach((head, k) => {
   });
 });
 const field = document.getElementById("filter"), shown = document.getElementById("shown");
-field.closest("p").hidden = false;
+field.closest("p").hidden = body.rows.length <= 5;
 field.addEventListener("input", () => {
   const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = text => words.every(word => text.toLowerCase().includes(word));
