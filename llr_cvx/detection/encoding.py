@@ -83,11 +83,12 @@ def levels_of(column: Any) -> Any:
     >>> [levels_of(pd.Series(values)).tolist() for values in (["TRUE", "01", "x"], [True, False], [1.0, None])]
     [['True', '1', 'x'], ['True', 'False'], ['1', nan]]
     """
-    return column.astype(object).map(_level, na_action="ignore").where(column.notna(), np.nan)
+    text = column.astype(object).map(str, na_action="ignore")
+    return text.map({known: _level(known) for known in text.dropna().unique()})
 
 
-def _level(value: Any) -> str:
-    text = str(value).strip()
+def _level(text: str) -> str:
+    text = text.strip()
     if text.casefold() in ("true", "false"):
         return text.capitalize()
     number = _as_float(text)
@@ -219,11 +220,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 values = levels.where(levels.isin(self._levels[name]) | levels.isna(), UNSEEN)
             else:
                 values = pd.Series(numbers_of(frame[name], kind), frame.index)
-            if self.missing == "refuse" and values.isna().any():
-                row = values.index[values.isna()][0]
+            wrong = values.isna() & (frame[name].notna() | (self.missing == "refuse"))
+            if wrong.any():
                 raise ValueError(
-                    f"column {name!r} has no {kind} in row {row}: fill such cells, leave the column out, or give "
-                    'missing="median" or "indicator"'
+                    f"column {name!r} has no {kind} in row {wrong.idxmax()} but {frame[name][wrong].iloc[0]}: correct "
+                    'or fill such cells, leave the column out, or, if they are empty, give missing="median" or '
+                    '"indicator"'
                 )
             columns[name] = values
         return pd.DataFrame(columns, index=frame.index)

@@ -17,7 +17,7 @@ from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.detection import calibration
 from llr_cvx.detection.decision import Rule, decision_rule, far_out
 from llr_cvx.detection.encoding import by_owner
-from llr_cvx.detection.explanation import Explanation, explain_rows
+from llr_cvx.detection.explanation import Explanation, Features, explain_rows
 from llr_cvx.detection.features import describe
 from llr_cvx.detection.labels import MEANING_OF_Y, signs_of
 from llr_cvx.detection.likelihood import held_out_loss
@@ -310,7 +310,10 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         owner = getattr(self, "_owner", np.arange(n_features))
         chosen = check.columns(self.graph_columns, getattr(self, "n_features_in_", n_features), names, "graph_columns")
-        return np.flatnonzero(np.isin(owner, chosen))
+        found = np.flatnonzero(np.isin(owner, chosen))
+        if not found.size:
+            raise ValueError("graph_columns are left out, since constant or text that names the rows: give others")
+        return found
 
     def _adopt(self, solution: Solution, X_held: FloatArray, rule: Rule) -> None:
         """Set the fitted attributes, given the fit and the scaled calibration rows."""
@@ -478,18 +481,20 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             Rows joined by edges with ||w_i - w_j|| <= group_rtol max(||w_i||, ||w_j||) share their reasons.
         """
         check_is_fitted(self)
-        X, d = self.solution_.problem.X, self.n_features_in_
         if rows is None:
             rows = np.flatnonzero(self._checked & (self.log_ratio_ < self.fitted_offset_))
-        owner = self._owners[0]
+        features = self._features(values, names)
+        return explain_rows(features, np.asarray(rows, dtype=np.int64), self.fitted_offset_, group_rtol)
+
+    def _features(self, values: ArrayLike | None = None, names: Sequence[str] | None = None) -> Features:
+        """The features of the fitted rows beside those of the known inliers; see `explain_table`."""
+        X, d, owner = self.solution_.problem.X, self.n_features_in_, self._owners[0]
         if values is None and self._takes_tables:  # as encoded
             owner, names = np.arange(X.shape[1]), names or self.scaler_.get_feature_names_out()
         shown = X if values is None else values
         if values is not None and not is_pandas(values):
             shown = check.weight_matrix(values, (len(X), d), "values")
-        columns = describe(shown, self._column_names(names), ~self._checked)
-        which = np.asarray(rows, dtype=np.int64)
-        return explain_rows(self.solution_, which, columns, owner, self.fitted_offset_, group_rtol)
+        return Features(self.solution_, describe(shown, self._column_names(names), ~self._checked), owner)
 
     def _joined(self, X: ArrayLike | None) -> tuple[FloatArray, Joined]:
         """The rows as the model sees them, and their weight and dual vectors."""

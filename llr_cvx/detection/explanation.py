@@ -114,82 +114,57 @@ class Features:
     Parameters
     ----------
     solution : Solution
-    rows : array of int
     columns : list of Column
         The features to show; see `llr_cvx.detection.features.describe`.
     owner : array of int
         The feature that each column of the problem's X belongs to.
     """
 
-    def __init__(self, solution: Solution, rows: IntArray, columns: list[Column], owner: IntArray) -> None:
-        problem, d = solution.problem, len(columns)
-        self.columns, self.owner = columns, owner
-        self.place = {int(i): k for k, i in enumerate(rows)}
-        self.W, self.parts = solution.W[rows], solution.W[rows] * problem.X[rows]
+    def __init__(self, solution: Solution, columns: list[Column], owner: IntArray) -> None:
+        X, d = solution.problem.X, len(columns)
+        self.solution, self.columns, self.owner = solution, columns, owner
+        self.parts = solution.W * X
         self.contribution = by_owner(self.parts, owner, d)
-        self.selected = by_owner(selected_features(problem.X, self.W, problem.X[rows]), owner, d, np.logical_or)
-        self.solution, self.rows = solution, rows
+        self.selected = by_owner(selected_features(X, solution.W, X), owner, d, np.logical_or)
 
     @cached_property
     def distance(self) -> FloatArray:
         """Of each feature of each row from selection; see `Unselected`."""
         proof = self.solution.certificate
-        V = self.solution.problem.dual_vectors(proof.alpha, proof.U)[self.rows]
+        V = self.solution.problem.dual_vectors(proof.alpha, proof.U)
         return np.asarray(by_owner(selection_distance(V), self.owner, len(self.columns), np.fmin))
 
     def reasons(self, i: int) -> tuple[Reason, ...]:
         """Selected features of a row, strongest push towards "outlier" first."""
-        at = self.place[int(i)]
-        chosen = np.flatnonzero(self.selected[at])
-        chosen = chosen[np.argsort(self.contribution[at, chosen], kind="stable")]
+        chosen = np.flatnonzero(self.selected[i])
         found = []
-        for k in chosen.tolist():
+        for k in chosen[np.argsort(self.contribution[i, chosen], kind="stable")].tolist():
             own = np.flatnonzero(self.owner == k)
-            weight = float(self.W[at, own[np.argmax(np.abs(self.parts[at, own]))]])
-            about = self.columns[k].about(i)
-            found.append(Reason(**about, weight=weight, contribution=float(self.contribution[at, k])))
+            weight = float(self.solution.W[i, own[np.argmax(np.abs(self.parts[i, own]))]])
+            contribution = float(self.contribution[i, k])
+            found.append(Reason(**self.columns[k].about(i), weight=weight, contribution=contribution))
         return tuple(found)
 
     def unselected(self, i: int) -> Iterator[Unselected]:
         """The other features, closest to selection first."""
-        at = self.place[int(i)]
-        others = np.flatnonzero(~self.selected[at] & np.isfinite(self.distance[at]))
-        for k in others[np.argsort(self.distance[at, others], kind="stable")].tolist():
-            yield Unselected(**self.columns[k].about(i), distance=float(self.distance[at, k]))
+        others = np.flatnonzero(~self.selected[i] & np.isfinite(self.distance[i]))
+        for k in others[np.argsort(self.distance[i, others], kind="stable")].tolist():
+            yield Unselected(**self.columns[k].about(i), distance=float(self.distance[i, k]))
 
 
-def explain_rows(
-    solution: Solution,
-    rows: IntArray,
-    columns: list[Column],
-    owner: IntArray,
-    offset: float,
-    group_rtol: float = 1e-3,
-) -> list[Explanation]:
-    """Explain the given rows of a solution, lowest score first.
+def explain_rows(features: Features, rows: IntArray, offset: float, group_rtol: float = 1e-3) -> list[Explanation]:
+    """Explain the given rows, lowest score first; scores below `offset` are outliers. `group_rtol`: see `groups`.
 
-    Parameters
-    ----------
-    solution, rows, columns, owner
-        See `Features`.
-    offset : float
-        Scores below it are outliers.
-    group_rtol : float
-        See `groups`.
-
-    Examples
-    --------
     >>> from llr_cvx import Problem, solve_exact
     >>> from llr_cvx.detection.features import describe
     >>> p = Problem([[1.0, 0.0], [-4.0, 0.0]], [1, -1], [], [], lambda1=0.0, lambda2=1.0)
-    >>> columns = describe(p.X, ["a", "b"], p.y > 0)
-    >>> print(explain_rows(solve_exact(p), np.array([1]), columns, np.arange(2), offset=0.0)[0])
+    >>> features = Features(solve_exact(p), describe(p.X, ["a", "b"], p.y > 0), np.arange(2))
+    >>> print(explain_rows(features, np.array([1]), offset=0.0)[0])
     #1 row 1: r = 0.2273, proven 0.2273 to 0.2273
         a = -4, below the inliers' 5 % to 95 % range (1 to 1), contributes -1.48
     """
-    log_ratio = solution.log_ratio
+    solution, log_ratio = features.solution, features.solution.log_ratio
     rows = rows[np.argsort(log_ratio[rows], kind="stable")]
-    features = Features(solution, rows, columns, owner)
     low, high = (solution.problem.base + end for end in solution.certificate.score_bounds)
     label = groups(solution, group_rtol)
     members: dict[int, list[int]] = {}

@@ -14,7 +14,6 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.calibration import BatchVerdict, judge_batch, rows_needed, smallest_discovery
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import Explanation, Features
-from llr_cvx.detection.features import describe
 
 
 @dataclass(eq=False)
@@ -113,11 +112,8 @@ class Detection:
 
     @cached_property
     def features(self) -> Features:
-        """The features of the test rows."""
-        known = np.arange(len(self.pooled)) < len(self.inliers)
-        columns = describe(self.pooled, self.detector._column_names(), known)
-        rows = np.flatnonzero(~known)
-        return Features(self.detector.solution_, rows, columns, self.detector._owners[0])
+        """The features of the pooled rows."""
+        return self.detector._features(self.pooled)
 
     def feature_counts(self) -> list[tuple[str, int]]:
         """How often each feature is the strongest reason for an outlier, most frequent first."""

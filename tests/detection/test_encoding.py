@@ -44,7 +44,7 @@ def test_what_is_learned_comes_from_the_known_inliers_alone():
 
 def test_missing_values_are_refused_filled_or_marked():
     table = GOOD.assign(a=GOOD["a"].where(GOOD.index != 2), colour=GOOD["colour"].where(GOOD.index != 3))
-    with pytest.raises(ValueError, match=r"column 'a' has no number in row 2: .*missing=\"median\""):
+    with pytest.raises(ValueError, match=r"column 'a' has no number in row 2 but nan: .*missing=\"median\""):
         llr.TableEncoder().fit(table)
     filled = llr.TableEncoder("median").fit(table).transform(table)
     assert filled[2, 0] == table["a"].median()
@@ -53,6 +53,9 @@ def test_missing_values_are_refused_filled_or_marked():
     names = marked.get_feature_names_out().tolist()
     assert marked.transform(table)[2, names.index("a is missing")] == 1.0
     assert marked.transform(table)[3, names.index("colour = (missing)")] == 1.0
+    for how in ("median", "indicator"):
+        with pytest.raises(ValueError, match="column 'a' has no number in row 5 but oops"):
+            llr.TableEncoder(how).fit(GOOD).transform(GOOD.assign(a=GOOD["a"].astype(object).where(GOOD.index != 5, "oops")))
     with pytest.raises(ValueError, match="missing must be"):
         llr.TableEncoder("guess").fit(table)
 
@@ -131,5 +134,8 @@ def test_graph_columns_and_an_intercept_belong_to_the_columns_of_the_table():
     assert detector.explain().shape == (130, 7)  # and the intercept
     assert detector.explain(NEW).columns.tolist() == [*NEW, "(intercept)"]
     assert detector.score_samples(NEW.to_numpy()).tolist() == detector.score_samples(NEW).tolist()
+    with pytest.raises(ValueError, match="graph_columns are left out, since constant"):
+        detector.set_params(graph_columns=["a"]).fit(POOLED.assign(a=1.0), Y)
+    detector.set_params(graph_columns=None).fit(POOLED, Y)
     with pytest.raises(ValueError, match="the table has no column 'day'"):
         detector.score_samples(NEW.drop(columns="day"))

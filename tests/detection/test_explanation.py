@@ -11,6 +11,7 @@ from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import (
     MAX_SHARED_ROWS,
+    Features,
     Reason,
     explain_rows,
     groups,
@@ -22,9 +23,10 @@ from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.irls import solve_irls
 
 
-def features(p, names):
+def features(solution, names):
     """The columns of a problem, each a feature of its own."""
-    return describe(p.X, list(names), p.y > 0), np.arange(p.shape[1])
+    X, y = solution.problem.X, solution.problem.y
+    return Features(solution, describe(X, list(names), y > 0), np.arange(len(names)))
 
 
 def fit(d=6, seed=0, **parameters):
@@ -56,7 +58,7 @@ def test_intervals_contain_the_exact_solvers_scores(lambda1, lambda2):
             slack = np.sqrt(8.0 * max(exact.certificate.gap, 0.0)) + 1e-9  # the exact solver has an error too
             assert np.all(low - slack <= exact.log_ratio)
             assert np.all(exact.log_ratio <= high + slack)
-            table = explain_rows(fast, np.arange(45), *features(p, "abcd"), offset=-1.0)
+            table = explain_rows(features(fast, "abcd"), np.arange(45), offset=-1.0)
             assert all(np.allclose(e.interval, (low[e.row], high[e.row]), rtol=0, atol=1e-13) for e in table)
 
 
@@ -103,7 +105,7 @@ def test_next_feature_without_coupling_is_the_second_largest_entry():
 
     def explained(X):
         p = Problem(X, [1, 1, 1, -1, -1, -1], [], [], lambda1=0.0, lambda2=0.5)
-        return explain_rows(solve_irls(p, tol=1e-7), np.arange(6), *features(p, "abcde"), offset=0.0)
+        return explain_rows(features(solve_irls(p, tol=1e-7), "abcde"), np.arange(6), offset=0.0)
 
     for e in explained(X):
         size = np.sort(np.abs(X[e.row]))
@@ -133,7 +135,7 @@ def test_selected_features_attain_the_dual_maximum():
 
 def test_no_weights_no_reasons():
     p = Problem(np.zeros((3, 2)), [1, 1, -1], [], [], lambda1=0.0, lambda2=1.0)
-    (e,) = explain_rows(solve_irls(p), np.array([2]), *features(p, "ab"), offset=0.0)
+    (e,) = explain_rows(features(solve_irls(p), "ab"), np.array([2]), offset=0.0)
     assert e.reasons == ()
     assert e.next_feature is None
     assert "no feature selected" in str(e)
