@@ -178,10 +178,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found += [(place[name], f"{name} is missing") for name in parts[1][2]]
         if text:
             fitted = self._encoder.named_transformers_["levels"][-1]
-            for label in fitted.get_feature_names_out([str(k) for k in range(len(text))]):
-                k, _, level = label.partition("_")
-                level = "(rare)" if level == "infrequent_sklearn" else level
-                found.append((place[text[int(k)]], f"{text[int(k)]} = {level}"))
+            for name, names, rare in zip(text, fitted.categories_, fitted.infrequent_categories_, strict=True):
+                common = [level for level in names if rare is None or level not in rare]
+                common += [] if rare is None else ["(rare)"]
+                found += [(place[name], f"{name} = {level}") for level in common]
         self.owner_: IntArray = np.array([owner for owner, _ in found])
         self._names = np.array([name for _, name in found], dtype=object)
         self.scaler_ = None if self.scaler is None else clone(self.scaler).fit(encoded)

@@ -111,15 +111,13 @@ def read_pair(
         raise TableProblems(problems)
     frames = [_with_names(table, used, name) for table, name in zip(tables, ids, strict=True)]
     if missing == "drop":
-        whole = [frame[filled].notna().all(axis=1) for frame in frames]
-        if not all(rows.any() for rows in whole):
+        gone = [frame.index[frame[filled].isna().any(axis=1)].astype(str) for frame in frames]
+        frames = [frame.dropna(subset=filled) for frame in frames]
+        if not all(map(len, frames)):
             raise TableProblems(["every row of a file has a missing value: --missing median"])
-        gone = frames[1].index[~whole[1]].astype(str)
-        if len(gone) or not whole[0].all():
-            notes.append(
-                f"left out for missing values: {(~whole[0]).sum()} inliers, and {len(gone)} test rows {listing(gone)}"
-            )
-        frames = [frame[rows] for frame, rows in zip(frames, whole, strict=True)]
+        if any(map(len, gone)):
+            some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
+            notes.append(f"left out for missing values: {some}")
     numeric = {
         name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in frames[0].select_dtypes("number")
     }

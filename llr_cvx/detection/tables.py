@@ -16,6 +16,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,8 @@ class Table:
 
     def place(self, row: int) -> str:
         """Where a row stands in the file: the line of a text, else its number."""
-        try:
-            return f"line {[line for line, _ in _cells(self.text, self.sep)][row]}" if self.text else f"row {row}"
-        except (csv.Error, IndexError):  # a cell too long for the csv module, or a line of empty quotes
-            return f"row {row}"
+        line = next((line for line, _ in islice(_cells(self.text, self.sep), row, None)), 0)
+        return f"line {line}" if line else f"row {row}"  # no line: no text, or one with a line of empty quotes
 
 
 def read_table(path: str | Path, how: Format = Format()) -> Table:
@@ -131,7 +130,7 @@ def _checked(frame: Any) -> Any:
 
 def _cells(text: str, sep: str) -> Iterator[tuple[int, list[str]]]:
     """Rows of a text and the lines on which they end; blank lines count for none."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
     return ((reader.line_num, row) for row in reader if len(row) > 1 or any(map(str.strip, row)))
 
 
@@ -147,18 +146,12 @@ def _read_text(pandas: Any, data: bytes, how: Format) -> tuple[Any, str, str]:
     header = next(_cells(text, sep), (0, []))[1]
     if not any(map(str.strip, header)):
         return pandas.DataFrame(), text, sep
+    for line, row in _cells(text, sep):
+        if len(row) > len(header):  # pandas may take the surplus for names of the rows
+            commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
+            raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
     given = {"sep": sep, "decimal": how.decimal, "float_precision": "round_trip", "low_memory": False}
-    try:
-        frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
-        surplus = not isinstance(frame.index, pandas.RangeIndex)  # pandas takes surplus cells for names of the rows
-    except pandas.errors.ParserError:
-        surplus = any(len(row) > len(header) for _, row in _cells(text, sep))
-        if not surplus:
-            raise
-    if surplus:
-        line, row = next((line, row) for line, row in _cells(text, sep) if len(row) > len(header))
-        commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
-        raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
+    frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
     return frame.set_axis(header, axis=1), text, sep  # the names as they are: pandas makes them unique
 
 

@@ -55,7 +55,9 @@ def test_missing_values_are_refused_filled_or_marked():
     assert marked.transform(table)[3, names.index("colour = (missing)")] == 1.0
     for how in ("median", "indicator"):
         with pytest.raises(ValueError, match="column 'a' has no number in row 5 but oops"):
-            llr.TableEncoder(how).fit(GOOD).transform(GOOD.assign(a=GOOD["a"].astype(object).where(GOOD.index != 5, "oops")))
+            llr.TableEncoder(how).fit(GOOD).transform(
+                GOOD.assign(a=GOOD["a"].astype(object).where(GOOD.index != 5, "oops"))
+            )
     with pytest.raises(ValueError, match="missing must be"):
         llr.TableEncoder("guess").fit(table)
 
