@@ -43,6 +43,7 @@ TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
 OUTPUTS = ("out", "report", "json_file")
 
 FORMATS = "CSV, also compressed, Parquet, Feather, Excel or JSON lines; - for standard input"
+SHEET_HELP = "Sheet of a workbook, by name or number; twice if the test rows are in another. [default: the first]"
 MISSING_HELP = "Refuse missing values, drop their rows, fill in medians, or do so and make absence a feature."
 SCALE_HELP = "By the inliers' mean and deviation, quartiles or range; conditional: what other features do not predict."
 GRAPH_HELP = "Column that says which rows are similar; repeatable. By default all columns do."
@@ -72,7 +73,7 @@ class Problems(click.ClickException):
 @click.option("--sep", help="Separator of the cells of a text file. [default: the most frequent of , ; | and tab]")
 @click.option("--decimal", default=".", show_default=True, help="Decimal point of a text file, such as a comma.")
 @click.option("--encoding", help="Encoding of a text file, such as latin-1. [default: UTF-8]")
-@click.option("--sheet", metavar="NAME", help="Sheet of a workbook, by name or number. [default: the first]")
+@click.option("--sheet", "sheets", multiple=True, metavar="NAME", help=SHEET_HELP)
 @click.option("--missing", type=click.Choice(get_args(Missing)), default="refuse", show_default=True, help=MISSING_HELP)
 @click.option("--id", "id_column", metavar="NAME", help="Column of unique row names; not a feature.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
@@ -136,6 +137,8 @@ def command(**options: Any) -> None:
     report = outputs.get("report", "")
     if report and not _is_special(report) and Path(report).suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"--report writes an HTML page: {report} must end in .html")
+    if len(options["sheets"]) > 2:
+        raise click.UsageError("--sheet can be given twice, for the inliers and for the test rows")
     if options["inliers"] == options["test"] == "-":
         raise click.UsageError("--inliers and --test cannot both be standard input")
     try:
@@ -158,7 +161,8 @@ def command(**options: Any) -> None:
 
 
 def _run(options: dict[str, Any], clock: list[float]) -> Detection:
-    how = Format(*(options[name] for name in ("sep", "decimal", "encoding", "sheet")))
+    text = [options[name] for name in ("sep", "decimal", "encoding")]
+    how = [Format(*text, sheet) for sheet in options["sheets"] or [None]]
     files = {name: options[name] for name in ("inliers", "test", "id_column", "drop", "missing")}
     pair = read_pair(**files, how=how)
     clock.append(time.perf_counter())

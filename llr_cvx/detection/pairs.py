@@ -49,7 +49,7 @@ def read_pair(
     id_column: str | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "refuse",
-    how: Format | None = None,
+    how: Sequence[Format] = (Format(),),
 ) -> Pair:
     """Read two tables; the columns are those of the first, found in the second up to case and blanks.
 
@@ -63,7 +63,8 @@ def read_pair(
         Columns of either file to leave out.
     missing : "refuse", "drop", "median" or "indicator"
         Missing values are a problem, or a reason to leave a row out, or left to the `TableEncoder`.
-    how : Format
+    how : sequence of Format
+        One for both tables, or one for each.
 
     Raises
     ------
@@ -71,9 +72,9 @@ def read_pair(
         Every problem of both files, with its place and the option that solves it.
     """
     tables, problems, notes = [], [], []
-    for path in (inliers, test):
+    for path, form in ((inliers, how[0]), (test, how[-1])):
         try:
-            tables.append(read_table(path, how or Format()))
+            tables.append(read_table(path, form))
         except (OSError, ValueError) as error:
             problems.append(str(error))
     if problems:

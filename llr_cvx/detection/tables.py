@@ -95,6 +95,7 @@ def read_table(path: str | Path, how: Format = Format()) -> Table:
                 frame = _read_arrow(pandas, data, ending)
             elif ending in (".xlsx", ".xlsm"):
                 frame = _read_excel(pandas, data, how)
+                name += f", sheet {how.sheet}" if how.sheet else ""
             elif ending in (".jsonl", ".ndjson"):
                 given = {"lines": True, "dtype": False, "convert_dates": False, "precise_float": True}
                 frame = pandas.read_json(io.BytesIO(data), **given)

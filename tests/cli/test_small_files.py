@@ -218,6 +218,19 @@ def test_read(name: str, run: Callable[..., Result], expected: pd.DataFrame, tmp
     assert len(notes) == 2 + (name in NOTES)  # two are about the rows themselves
 
 
+def test_one_workbook_can_hold_both_tables(tmp_path: Path, expected: pd.DataFrame) -> None:
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        GOOD.to_excel(book, sheet_name="good", index=False)
+        NEW.to_excel(book, sheet_name="new", index=False)
+    file = str(tmp_path / "book.xlsx")
+    command = ["detect", "--inliers", file, "--test", file, "--sheet", "good", "--contamination", "0.05", "--sheet"]
+    done = CliRunner().invoke(main, [*command, "new", "--out", str(tmp_path / "s.csv")])
+    assert done.exit_code == 0, done.output
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "s.csv"), expected, check_exact=True)
+    assert "book.xlsx, sheet new has no column 'x'" in CliRunner().invoke(main, [*command, "new", "--id", "x"]).stderr
+    assert "--sheet can be given twice" in CliRunner().invoke(main, [*command, "new", "--sheet", "more"]).stderr
+
+
 def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.random.default_rng(1).integers(-9, 9, 1000)
     (tmp_path / "a.csv").write_text("x\n" + "\n".join(map(repr, values.tolist())))

@@ -65,7 +65,7 @@ def test_decimal_points_beside_decimal_commas(tmp_path: Path) -> None:
     for good, new in ((points, commas), (commas * 4, points)):
         with pytest.raises(TableProblems, match="--decimal ,"):
             pair(tmp_path, good, new)
-        known, test, _ = pair(tmp_path, good, new, how=Format(decimal=","))
+        known, test, _ = pair(tmp_path, good, new, how=[Format(decimal=",")])
         assert TableEncoder().fit(known).kinds_["q"] == "number"
         assert TableEncoder().fit(test).kinds_["q"] == "number"
 
