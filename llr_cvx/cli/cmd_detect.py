@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import click
 from llr_cvx import validation as check
 from llr_cvx.archive import replacing
 from llr_cvx.cli import options as opt
+from llr_cvx.cli.files import as_json
 from llr_cvx.cli.outliers import how_chosen, print_outliers
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.pairs import Missing, TableProblems, read_pair
@@ -161,8 +161,8 @@ def command(**options: Any) -> None:
 
 
 def _run(options: dict[str, Any], clock: list[float]) -> Detection:
-    text = [options[name] for name in ("sep", "decimal", "encoding")]
-    how = [Format(*text, sheet) for sheet in options["sheets"] or [None]]
+    text = {name: options[name] for name in ("sep", "decimal", "encoding")}
+    how = [Format(**text, sheet=sheet) for sheet in options["sheets"] or [None]]
     files = {name: options[name] for name in ("inliers", "test", "id_column", "drop", "missing")}
     pair = read_pair(**files, how=how)
     clock.append(time.perf_counter())
@@ -235,7 +235,7 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
             elif kind == "report":
                 stream.write(render_report(run).encode())
             else:
-                stream.write(json.dumps(run.as_dict() | how_chosen(run), indent=1, allow_nan=False).encode() + b"\n")
+                stream.write(as_json(run.as_dict() | how_chosen(run)))
 
 
 def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:

@@ -45,10 +45,15 @@ def _suffix_of(stream: IO[bytes]) -> str:
     return {b"PK": ".npz", b"\x93N": ".npy"}.get(start[:2], ".csv")
 
 
+def as_json(data: Any) -> bytes:
+    """JSON; arrays become lists, and non-finite numbers become null."""
+    return json.dumps(_plain(data), indent=2, allow_nan=False).encode() + b"\n"
+
+
 def write_json(path: str | Path, data: Any) -> None:
-    """Write JSON atomically; arrays become lists, and non-finite numbers become null."""
-    text = json.dumps(_plain(data), indent=2, allow_nan=False) + "\n"
-    with archive.replacing(path, "w", encoding="utf-8") as stream:
+    """Write `as_json` atomically."""
+    text = as_json(data)
+    with archive.replacing(path) as stream:
         stream.write(text)
 
 

@@ -60,7 +60,7 @@ def _print_row(run: Detection, e: Explanation) -> None:
     p = run.pvalues[e.row - len(run.inliers)]
     say(
         "",
-        f"#{e.rank} {run.name_of(e.row)}: {'' if p is None else f'p = {p:.3g}, '}r = {e.ratio:.4g}, "
+        f"#{e.rank} {run.name_of(e.row)}: {f'p = {p:.3g}, ' if run.held_out else ''}r = {e.ratio:.4g}, "
         f"log r = {e.log_ratio:.4g} = base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g} "
         f"(proven {_interval(e)}{'' if e.certain else ': crosses the threshold'})",
     )

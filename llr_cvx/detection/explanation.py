@@ -96,8 +96,6 @@ class Explanation:
         """Plain nested values, ready for JSON; an infinite end of the interval becomes None."""
         record = asdict(self)
         record["interval"] = [float(end) if np.isfinite(end) else None for end in self.interval]
-        for feature in (*record["reasons"], *record["also_unusual"], *filter(None, [record["next_feature"]])):
-            feature["shares"] = [None if np.isnan(share) else share for share in feature["shares"]]
         return record
 
     def __str__(self) -> str:

@@ -28,14 +28,14 @@ class FeatureValue:
     typical : (float, float) or (str, str) or None
         5 % and 95 % quantiles of the known inliers; None for categories and booleans.
     shares : (float, float, float)
-        Shares of the known inliers with a smaller value, the same and a larger one; of a category, the second counts.
+        Shares of the known inliers with a smaller value, the same and a larger one; a category is equal or not.
     """
 
     feature: str
     column: int
     value: float | str
     typical: tuple[Any, Any] | None
-    shares: tuple[float, float, float] = (np.nan, np.nan, np.nan)
+    shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
     def shown(self) -> str:
@@ -113,7 +113,7 @@ def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column
             levels = levels_of(values.iloc[:, k]).fillna("missing").to_numpy(dtype=object)
             level, place = np.unique(levels.astype(str), return_inverse=True)
             share = np.bincount(place[known], minlength=len(level)) / max(known.sum(), 1)
-            columns.append(Column(name, k, levels, None, share[place] * [[np.nan], [1.0], [np.nan]], None))
+            columns.append(Column(name, k, levels, None, share[place] * [[0.0], [1.0], [0.0]], None))
     return columns
 
 

@@ -63,17 +63,11 @@ class Detection:
         """How many of the inliers were held out for p-values."""
         return len(self.detector.calibration_rows_)
 
-    @cached_property
-    def pvalues(self) -> list[float | None]:
-        """p-values of the test rows; None where there are none."""
-        if not self.held_out:
-            return [None] * len(self.test)
-        return [float(p) for p in self.detector.pvalues_[len(self.inliers) :]]
-
-    @cached_property
-    def ranks(self) -> list[int]:
-        """Rank of each test row, 1 for the lowest score."""
-        return [int(k) + 1 for k in np.argsort(np.argsort(self.log_ratio, kind="stable"))]
+    @property
+    def pvalues(self) -> FloatArray:
+        """p-values of the test rows; NaN where there are none."""
+        n, rows = len(self.inliers), len(self.test)
+        return self.detector.pvalues_[n:] if self.held_out else np.full(rows, np.nan)
 
     @cached_property
     def batch(self) -> BatchVerdict | None:
@@ -152,7 +146,7 @@ class Detection:
             "sigma": detector.sigma_,
             "scaling": self.scaling,
             "fit_intercept": bool(detector.fit_intercept),
-            "threshold": _finite(np.exp(detector.fitted_offset_)),
+            "threshold": float(np.exp(detector.fitted_offset_)),
             "threshold_rule": threshold_rule(detector),
             "held_out": self.held_out,
             "random_state": detector.random_state if isinstance(detector.random_state, int) else None,
@@ -161,9 +155,10 @@ class Detection:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """The whole result as plain values for JSON."""
+        """The whole result; `llr_cvx.cli.files.as_json` turns it into text."""
         solution, n = self.detector.solution_, len(self.inliers)
-        proof, (low, high) = solution.certificate, self.intervals
+        proof, (lower, upper) = solution.certificate, self.intervals
+        scores = self.scores()[["id", "log_ratio", "pvalue", "rank"]]
         return {
             "inliers": {"file": source(self.inliers), "rows": len(self.inliers)},
             "test": {"file": source(self.test), "rows": len(self.test)},
@@ -193,11 +188,9 @@ class Detection:
                 | e.as_dict()
                 for e in self.explanations
             ],
-            "scores": [
-                {"id": self.id_of(n + k), "log_ratio": z, "relative_to_base": z - self.base}
-                | {"lower": _finite(low[k]), "upper": _finite(high[k]), "pvalue": p, "rank": self.ranks[k]}
-                for k, (z, p) in enumerate(zip(self.log_ratio.tolist(), self.pvalues, strict=True))
-            ],
+            "scores": scores.assign(relative_to_base=self.log_ratio - self.base, lower=lower, upper=upper).to_dict(
+                "records"
+            ),
         }
 
     def scores(self) -> Any:
@@ -216,9 +209,9 @@ class Detection:
             {
                 "id": [self.id_of(row) for row in rows],
                 "log_ratio": self.log_ratio,
-                "pvalue": np.array(self.pvalues, dtype=float),
+                "pvalue": self.pvalues,
                 "outlier": [None if self.undecided else int(row in outliers) for row in rows],
-                "rank": self.ranks,
+                "rank": np.argsort(np.argsort(self.log_ratio, kind="stable")) + 1,
                 "reasons": [json.dumps(texts, ensure_ascii=False) for texts in reasons],
             }
         )
@@ -244,7 +237,3 @@ def threshold_rule(detector: LLRDetector) -> str:
     }
     fence = "lower fence of the test rows' scores (first quartile - 1.5 interquartile ranges)"
     return next((said for name, said in words.items() if getattr(detector, name) is not None), fence)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

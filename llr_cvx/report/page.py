@@ -55,8 +55,7 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     held = detector.log_ratio_[detector.calibration_rows_]
 
     def p(e: Explanation) -> str:
-        value = run.pvalues[e.row - len(run.inliers)]
-        return "–" if value is None else f"{value:.2g}"
+        return f"{run.pvalues[e.row - len(run.inliers)]:.2g}" if run.held_out else "–"
 
     def visible(value: Any) -> Any:
         """No mark in a name may change the direction of the text around it."""
