@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from datetime import UTC, datetime
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -148,6 +149,15 @@ def test_long_lists_are_cut_and_say_so(monkeypatch):
     assert "The 3 worst of 30 outliers" in page
     assert "The scores file (--out) has all of them." in page
     assert re.search(r"\d other columns are so \d+ times", page)
+
+
+def test_only_rare_values_are_also_unusual():
+    found = run(contamination=0.3, lambda1=0.5, lambda2=0.01)
+    told = re.findall(r'data-label="also:">(.*?)</td>', render_report(found))
+    for e, said in zip(found.explanations, told, strict=True):
+        named = [f.feature for f in (*e.reasons, *e.also_unusual) if f.position != "within"]
+        assert set(filter(None, unescape(said).split(", "))) <= set(named)
+    assert any(r.position == "within" and r.contribution < 0 for e in found.explanations for r in e.reasons[1:])
 
 
 def test_charts_are_well_formed(html):
