@@ -10,17 +10,14 @@ import re
 import shutil
 import sys
 from importlib import metadata
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-import latex2mathml.converter
 from docutils import nodes
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
-slides = importlib.import_module("slides")
+formulas, slides = map(importlib.import_module, ("formulas", "slides"))
 
 project = "llr_cvx"
 author = copyright = "The llr_cvx developers"
@@ -68,53 +65,14 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
             lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)=]|$)(?! :)", r"\\_", line)
 
 
-MATHML = "http://www.w3.org/1998/Math/MathML"
-ElementTree.register_namespace("", MATHML)
-
-
-def mathml(display: str) -> Any:
-    """Return a visitor that writes TeX as MathML, which browsers render without scripts or network access."""
+def write_formula(display: str) -> Any:
+    """Return a visitor that writes TeX as MathML."""
 
     def visit(writer: Any, node: nodes.Element) -> None:
-        tex = re.sub(r"\\(begin|end)\{(split|align\*?|aligned)\}", r"\\\1{aligned}", node.astext())
-        tex = re.sub(r"\\arg\s*\\(max|min)(?![a-z])", r"\\operatorname*{arg\1}", tex)
-        tree = ElementTree.fromstring(latex2mathml.converter.convert(tex, display=display))
-        for element in list(tree.iter()):
-            as_browsers_draw_it(element, display)
-        writer.body.append(ElementTree.tostring(tree, encoding="unicode"))
+        writer.body.append(formulas.mathml(node.astext(), display))
         raise nodes.SkipNode
 
     return visit
-
-
-def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
-    """Replace what depends on the reader's math font, or is not in MathML Core, by what every browser draws."""
-    tag, children = element.tag.removeprefix(f"{{{MATHML}}}"), list(element)
-    last = "".join(children[-1].itertext()) if children else ""
-    for child, after in pairwise(children):
-        if child.text == "log" and after.text != "(":  # a thin space, as TeX sets it
-            child.tag = f"{{{MATHML}}}mo"
-            child.attrib.update(lspace="0", rspace="0.17em")
-    if tag in ("msup", "msubsup") and set(last) == {"\N{PRIME}"}:  # shrunk twice, it is invisible
-        if tag == "msubsup":
-            element[:] = [ElementTree.Element(f"{{{MATHML}}}msub"), children[-1]]
-            element[0].extend(children[:-1])
-        element.tag = f"{{{MATHML}}}mrow"
-        children[-1].tag = f"{{{MATHML}}}mtext"
-        children[-1].set("style", "font-family: serif")
-    elif tag == "munder" and last == "\N{BOTTOM CURLY BRACKET}":  # few fonts stretch it
-        element.tag = f"{{{MATHML}}}mrow"
-        element.set("style", "border-bottom: 1px solid; padding-bottom: 0.25em")
-        element.remove(children[-1])
-    elif tag == "menclose":
-        element.tag = f"{{{MATHML}}}mrow"
-        element.set("style", "border: 1px solid; padding: 0.5em")
-        del element.attrib["notation"]
-    elif tag == "msub" and display == "block" and (children[0].text or "") in LIMITS:
-        element.tag = f"{{{MATHML}}}munder"
-
-
-LIMITS = ("\N{N-ARY SUMMATION}", "max", "min", "argmax", "argmin")
 
 
 def add_pages(app: Any, failure: Exception | None) -> None:
@@ -129,5 +87,5 @@ def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
     app.connect("build-finished", add_pages)
-    app.add_html_math_renderer("mathml", (mathml("inline"), None), (mathml("block"), None))
+    app.add_html_math_renderer("mathml", (write_formula("inline"), None), (write_formula("block"), None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

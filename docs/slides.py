@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import latex2mathml.converter
+from formulas import mathml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
@@ -31,9 +31,10 @@ def slides(source: Path = SOURCE) -> list[str]:
 
 
 def formula(tex: str, options: dict[str, Any]) -> str:
-    """TeX as MathML; a prime as a superscript would be too small to see."""
-    mathml = latex2mathml.converter.convert(tex, display="block" if options["display_mode"] else "inline")
-    return re.sub(r"<msup>(<mi>\w</mi>)<mi>(&#x02032;)</mi></msup>", r"<mrow>\1<mtext>\2</mtext></mrow>", mathml)
+    """TeX as MathML; on a narrow screen a long formula scrolls."""
+    if options["display_mode"]:
+        return f'<div class="formula">{mathml(tex, "block")}</div>'
+    return mathml(tex, "inline")
 
 
 def with_figures(fragment: str, folder: Path) -> str:

@@ -1,0 +1,52 @@
+"""TeX as MathML that every browser draws alike, without scripts or network access: for the site and the slides."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import latex2mathml.converter
+
+MATHML = "http://www.w3.org/1998/Math/MathML"
+LIMITS = ("\N{N-ARY SUMMATION}", "max", "min", "argmax", "argmin")
+ElementTree.register_namespace("", MATHML)
+
+
+def mathml(tex: str, display: str) -> str:
+    """A formula as a `<math>` element; `display` is "inline" or "block"."""
+    tex = re.sub(r"\\(begin|end)\{(split|align\*?|aligned)\}", r"\\\1{aligned}", tex)
+    tex = re.sub(r"\\arg\s*\\(max|min)(?![a-z])", r"\\operatorname*{arg\1}", tex)
+    tree = ElementTree.fromstring(latex2mathml.converter.convert(tex, display=display))
+    for element in list(tree.iter()):
+        as_browsers_draw_it(element, display)
+    return ElementTree.tostring(tree, encoding="unicode")
+
+
+def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
+    """Replace what depends on the reader's math font, or is not in MathML Core, by what every browser draws."""
+    tag, children = element.tag.removeprefix(f"{{{MATHML}}}"), list(element)
+    last = "".join(children[-1].itertext()) if children else ""
+    for child, after in pairwise(children):
+        if child.text == "log" and after.text != "(":  # a thin space, as TeX sets it
+            child.tag = f"{{{MATHML}}}mo"
+            child.attrib.update(lspace="0", rspace="0.17em")
+    if tag == "mo" and element.text in ("\N{DOUBLE VERTICAL LINE}", "|"):
+        element.attrib.setdefault("stretchy", "false")  # else the bar before a term grows with what follows
+    elif tag in ("msup", "msubsup") and set(last) == {"\N{PRIME}"}:  # shrunk twice, it is invisible
+        if tag == "msubsup":
+            element[:] = [ElementTree.Element(f"{{{MATHML}}}msub"), children[-1]]
+            element[0].extend(children[:-1])
+        element.tag = f"{{{MATHML}}}mrow"
+        children[-1].tag = f"{{{MATHML}}}mtext"
+        children[-1].set("style", "font-family: serif")
+    elif tag == "munder" and last == "\N{BOTTOM CURLY BRACKET}":  # few fonts stretch it
+        element.tag = f"{{{MATHML}}}mrow"
+        element.set("style", "border-bottom: 1px solid; padding-bottom: 0.25em")
+        element.remove(children[-1])
+    elif tag == "menclose":
+        element.tag = f"{{{MATHML}}}mrow"
+        element.set("style", "border: 1px solid; padding: 0.5em")
+        del element.attrib["notation"]
+    elif tag == "msub" and display == "block" and (children[0].text or "") in LIMITS:
+        element.tag = f"{{{MATHML}}}munder"
