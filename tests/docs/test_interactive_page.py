@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import printed_pages, run_script
+from browser import chromium, printed_pages, run_script
 from scripts import load
 
 import llr_cvx as llr
@@ -118,6 +118,61 @@ def test_the_gap_closes_from_both_sides(visit: dict[str, Any]) -> None:
     assert all(0 <= float(fell) <= float(smooth_fell) for *_, fell, smooth_fell, _, _ in visit["rows"])
     assert visit["again"]["step"] == "0"
     assert visit["other"]
+
+
+#: What has the focus, whether it can be seen, and what the page says.
+SEEN = """
+const get = (id) => document.getElementById(id), at = document.activeElement, box = at.getBoundingClientRect();
+const top = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
+return { focus: at.id, value: at.value, checked: at.checked, covered: !(top && at.contains(top)),
+  outlined: getComputedStyle(at).outlineStyle !== "none", width: document.documentElement.scrollWidth,
+  controls: get("lambda1").form.getBoundingClientRect().height / innerHeight, said: { ...get("said").dataset },
+  found: { ...get("found").dataset }, shown: get("lambda1-value").textContent };
+"""
+
+
+def test_keys_alone_use_the_page_on_a_phone() -> None:
+    """Tab reaches every control in its order and shows it; arrows, Enter and the space bar move it."""
+    with chromium() as driver:
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        driver.get((FOLDER / "index.html").as_uri())
+
+        def press(*keys: str) -> dict[str, Any]:
+            ActionChains(driver).send_keys(*keys).perform()
+            return dict(driver.execute_script(SEEN))
+
+        visits = {}
+        for name, keys in (
+            ("", []),  # the link back
+            ("lambda1", [Keys.ARROW_RIGHT] * 10),
+            ("lambda2", [Keys.ARROW_UP] * 10),
+            ("epsilon", [Keys.ARROW_LEFT] * 7),
+            ("step", [Keys.ENTER]),
+            ("ten", [Keys.SPACE]),
+            ("again", []),
+            ("shrink", [Keys.SPACE]),
+            ("sample", [Keys.ARROW_UP]),
+            ("feature", [Keys.ARROW_DOWN]),
+        ):
+            arrived = press(Keys.TAB)
+            assert (arrived["focus"], arrived["covered"], arrived["outlined"]) == (name, False, True)
+            visits[name] = press(*keys) if keys else arrived
+        errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+    assert errors == []
+    assert all(visit["width"] <= 390 for visit in visits.values())
+    assert visits["lambda1"]["controls"] < 0.25  # they stay on top while one scrolls
+    assert visits["lambda1"]["shown"] == "0.316"
+    best = llr.solve_fast(problem(), tol=1e-12)
+    assert float(visits["lambda2"]["found"]["J"]) == pytest.approx(best.objective, rel=1e-8)
+    assert float(visits["epsilon"]["value"]) == pytest.approx(-2.0)
+    assert [visits[name]["said"]["step"] for name in ("epsilon", "step", "ten")] == ["0", "1", "11"]
+    assert visits["shrink"]["checked"]
+    assert (visits["sample"]["value"], visits["feature"]["value"]) == ("12", "2")
 
 
 def test_nothing_comes_from_elsewhere() -> None:
