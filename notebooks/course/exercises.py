@@ -49,7 +49,7 @@ def opinion(number: str, *answers: Any) -> str:
             answered(answer)
         return f"right: {JUDGES[number](*answers)}"
     except Unanswered:
-        return "not answered yet: replace the dots in the cell above"
+        return "not answered yet: replace the dots"
     except Wrong as fault:
         return f"not right: {fault}"
     except Exception as error:  # an answer may be anything at all

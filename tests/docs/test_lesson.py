@@ -138,6 +138,14 @@ def test_the_quiz_has_an_answer_for_every_question_and_they_are_true() -> None:
     assert names["bound"] <= names["s"].objective
 
 
+def test_the_lesson_leads_to_a_glossary_in_order() -> None:
+    for page in ("plan.md", "quiz.md"):
+        assert "](../glossary.md)" in (LESSON / page).read_text(encoding="utf-8"), page
+    terms = re.findall(r"^### (.+)$", (LESSON.parent / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert terms == sorted(terms, key=str.lower)
+    assert len(terms) > 30
+
+
 # ---- the cheat sheet -------------------------------------------------------------------------------------
 
 

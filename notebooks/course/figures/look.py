@@ -20,7 +20,7 @@ try:
 except ImportError:  # outside Jupyter
     pass
 else:
-    set_matplotlib_formats("svg", metadata={"Date": None})
+    set_matplotlib_formats("svg", metadata={"Date": None}, bbox_inches=None)
 
 plt.rcParams.update(
     {

@@ -87,9 +87,13 @@ def histogram(solution: Solution, is_outlier: Any, ax: Axes) -> None:
     """log r of the test rows."""
     log_r = solution.log_ratio[solution.problem.y < 0]
     bins = np.linspace(log_r.min() - 1e-9, log_r.max() + 1e-9, 25)
-    ax.hist(log_r[~is_outlier], bins, color=BLUE, label="test row")
-    ax.hist(log_r[is_outlier], bins, color=ORANGE, hatch="//", edgecolor="white", label="outlier")
+    parts, looks = [log_r[is_outlier], log_r[~is_outlier]], {"color": [ORANGE, BLUE], "edgecolor": "white"}
+    hatched, _ = ax.hist(parts, bins, stacked=True, label=["outlier", "test row"], **looks)[2]
+    for bar in hatched:
+        bar.set_hatch("//")
     ax.set(xlabel="log r", ylabel="test rows")
+    ax.locator_params(axis="x", nbins=5)
+    ax.locator_params(axis="y", integer=True)
     ax.legend()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from scipy.optimize import minimize_scalar
 
 from course.figures.look import BLUE, GREEN, GREY, INK, ORANGE, SERIES
 from course.figures.samples import groups, in_pool
@@ -23,36 +24,27 @@ def majoriser(problem: Problem, at: Any, epsilon: float) -> Any:
     return lambda W: surrogate(problem, W, C_g, C_e)[0] + lift
 
 
+def next_point(problem: Problem, touch: float, epsilon: float, w2: float = 0.2) -> float:
+    """The w_1 at which the majoriser that touches J_epsilon at (touch, w_2) is smallest, with w_2 fixed."""
+    above = majoriser(problem, np.array([[touch], [w2]]), epsilon)
+    return float(minimize_scalar(lambda w1: above(np.array([[w1], [w2]])), bounds=(-2.0, 2.0)).x)
+
+
 def one_majoriser(problem: Problem, touch: float, epsilon: float, ax: Axes, w2: float = 0.2) -> None:
     """J, J_epsilon and the majoriser that touches it, along w_1 with w_2 fixed."""
-    grid = np.linspace(-1.0, 1.4, 241)
-    line = [np.array([[w1], [w2]]) for w1 in grid]
-    at = np.array([[touch], [w2]])
-    above = np.array([majoriser(problem, at, epsilon)(W) for W in line])
-    ax.plot(grid, [problem.objective(W) for W in line], color=GREY, ls=":", label="J")
-    ax.plot(
-        grid,
-        [smoothed_objective(problem, W, epsilon) for W in line],
-        color=BLUE,
-        label="$J_\\varepsilon$",
-    )
-    ax.plot(grid, above, color=ORANGE, ls="--", label="majoriser")
-    ax.plot(
-        touch,
-        smoothed_objective(problem, at, epsilon),
-        "o",
-        color=INK,
-        ms=8,
-        label="touches here",
-    )
-    ax.plot(
-        grid[above.argmin()],
-        above.min(),
-        "v",
-        color=ORANGE,
-        ms=10,
-        label="its minimum: the next point",
-    )
+    at, grid = np.array([[touch], [w2]]), np.linspace(-1.0, 1.4, 241)
+    above, lowest = majoriser(problem, at, epsilon), next_point(problem, touch, epsilon, w2)
+
+    def along(function: Callable[[Any], float]) -> Any:
+        return [function(np.array([[w1], [w2]])) for w1 in grid]
+
+    ax.plot(grid, along(problem.objective), color=GREY, ls=":", label="J")
+    smooth = along(lambda W: smoothed_objective(problem, W, epsilon))
+    ax.plot(grid, smooth, color=BLUE, label="$J_\\varepsilon$")
+    ax.plot(grid, along(above), color=ORANGE, ls="--", label="majoriser")
+    ax.plot(touch, above(at), "o", color=INK, ms=8, label="touches here")
+    minimum = above(np.array([[lowest], [w2]]))
+    ax.plot(lowest, minimum, "v", color=ORANGE, ms=10, label="its minimum: the next point")
     ax.set(xlabel="$w_1$", ylim=(1.1, 2.4), title=f"touches at {touch:g}, ε = {epsilon:g}")
 
 
@@ -159,7 +151,7 @@ def log_bars(names: Sequence[str], values: Any, asked: float, words: Sequence[st
     ax.axvline(np.log10(asked), color=INK, ls="--", lw=1.5, zorder=0)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    ax.set(xlim=(-16, 5))
+    ax.set(xlim=(-16, 4), xticks=range(-16, 5, 4))
 
 
 def solver_said(solution: Solution) -> str:
