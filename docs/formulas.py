@@ -32,7 +32,8 @@ def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
             child.tag = f"{{{MATHML}}}mo"
             child.attrib.update(lspace="0", rspace="0.17em")
     if tag == "mo" and element.text in ("\N{DOUBLE VERTICAL LINE}", "|"):
-        element.attrib.setdefault("stretchy", "false")  # else the bar before a term grows with what follows
+        element.attrib.setdefault("stretchy", "false")  # else the bar before a term grows with what follows,
+        element.attrib.update(lspace="0", rspace="0")  # and one that is taken for an operator stands apart
     elif tag in ("msup", "msubsup") and set(last) == {"\N{PRIME}"}:  # shrunk twice, it is invisible
         if tag == "msubsup":
             element[:] = [ElementTree.Element(f"{{{MATHML}}}msub"), children[-1]]
