@@ -56,11 +56,11 @@ napoleon_use_param = False  # "array of shape (N,)" would link to a property cal
 def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Escape formulas in docstrings: |x| is not a substitution, and coef_ is not a link."""
     if what in ("property", "attribute"):
-        lines.insert(0, "")  # otherwise napoleon takes the text before a colon for a type
+        lines[:0] = ["..", ""]  # an empty comment; otherwise napoleon takes the text before a colon for a type
     code = False
     for k, line in enumerate(lines):
         code = line.lstrip().startswith(">>>") or (code and bool(line.strip()))
-        if not code:
+        if not code and not re.fullmatch(r"\s*\w+_(, \w+_)*( : .*)?", line):  # not where attributes are named
             line = line.replace("|", r"\|")
             lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)=]|$)(?! :)", r"\\_", line)
 

@@ -34,6 +34,8 @@ def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
     if tag == "mo" and element.text in ("\N{DOUBLE VERTICAL LINE}", "|"):
         element.attrib.setdefault("stretchy", "false")  # else the bar before a term grows with what follows,
         element.attrib.update(lspace="0", rspace="0")  # and one that is taken for an operator stands apart
+    elif tag == "mo" and element.text == "\N{INFINITY}":  # a number, not an operator with room around it
+        element.tag = f"{{{MATHML}}}mi"
     elif tag in ("msup", "msubsup") and set(last) == {"\N{PRIME}"}:  # shrunk twice, it is invisible
         if tag == "msubsup":
             element[:] = [ElementTree.Element(f"{{{MATHML}}}msub"), children[-1]]

@@ -218,6 +218,13 @@ def test_every_page_is_there(site: Path) -> None:
         assert "<img" in page.read_text(encoding="utf-8"), f"{notebook.name} shows no figure"
 
 
+def test_the_reference_reads_properties_as_sentences(site: Path) -> None:
+    """The words before a colon are no type, and no escape is left over."""
+    page = re.sub(r"<[^>]*>", "", (site / "docs" / "api.html").read_text(encoding="utf-8"))
+    assert "Whether J has a minimiser: not if lambda2 = 0" in page
+    assert "\\_" not in page
+
+
 def test_reading_needs_no_network(site: Path) -> None:
     """No script, style or picture from elsewhere; formulas are MathML."""
     for path in site.rglob("*.html"):
