@@ -14,6 +14,7 @@ from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import section
 from llr_cvx.experiments.forensics import readings, report, target, trials, verdict
 from llr_cvx.experiments.methods import METHODS
+from llr_cvx.experiments.methods._base import pool
 from llr_cvx.experiments.methods.localized import llr_problem
 from llr_cvx.experiments.printed import TABLE2
 from llr_cvx.experiments.protocol import Protocol
@@ -47,7 +48,7 @@ def test_every_reading_has_a_name_of_its_own_and_the_paper_is_among_them():
     (own,) = [r for r in every if r.protocol == Protocol() and r.label == target.DEFAULT_LABEL]
     assert own.score is readings.optimum
     text = " ".join(r.label for r in every)
-    for needed in ("Algorithm 1 after 1 step", "C_e", "C_g", "factor 1/2", "pair", "K = 10", "σ"):
+    for needed in ("Algorithm 1 after 1 step", "C_e", "C_g", "factor 1/2", "pair", "K = 10", "σ", "random W", "ridge 0.001"):
         assert needed in text
     assert any(r.label == target.EXCHANGED and r.draw == own.draw for r in every)
 
@@ -65,6 +66,26 @@ def test_algorithm_1_tends_to_the_optimum_and_stopped_early_it_does_not(sample):
     best = readings.optimum(X_inlier, X_test, PLAIN)
     error = [np.abs(readings.iterate(X_inlier, X_test, PLAIN, steps=n) - best).max() for n in (1, 40)]
     assert error[0] > 0.1 > 5 * error[1]
+
+
+def test_a_random_start_matters_only_at_first(sample):
+    X_inlier, X_test, _ = sample
+    best = readings.optimum(X_inlier, X_test, PLAIN)
+    error = [np.abs(readings.iterate(X_inlier, X_test, PLAIN, steps=n, spread=1.0) - best).max() for n in (1, 40)]
+    assert error[0] > 0.1 > 5 * error[1]
+    zero = readings.iterate(X_inlier, X_test, PLAIN, steps=1)
+    assert np.abs(readings.iterate(X_inlier, X_test, PLAIN, steps=1, spread=1.0) - zero).max() > 0.1
+
+
+def test_the_settings_of_the_localized_lasso(sample):
+    X_inlier, X_test, _ = sample
+    X, y = pool(X_inlier, X_test)
+    first = readings.iterate(X_inlier, X_test, PLAIN, steps=1, epsilon=1e-9, identity=True, ridge=1e3)
+    # The first step minimises log(1 + exp(-y w.x)) + ||w||^2 for each sample alone: 2 w = y x / (1 + exp(y w.x)).
+    np.testing.assert_allclose(first, y * (X**2).sum(axis=1) / (1 + np.exp(y * first)) / 2, atol=2e-3)
+    scores = [readings.iterate(X_inlier, X_test, PLAIN, steps=5, ridge=ridge) for ridge in (0.0, 1e-3, 1e6)]
+    assert 0 < np.abs(scores[1] - scores[0]).max() < 0.01
+    assert np.abs(scores[2]).max() < 1e-3
 
 
 def test_sums_over_test_rows_only_ignore_the_known_inliers(sample):

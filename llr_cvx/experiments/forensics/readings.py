@@ -77,12 +77,18 @@ def readings(default: Protocol) -> list[Reading]:
         ("model", "score -‖w‖₁, as in Fig. 1(b)"): weight_size,
         ("algorithm", "C_e by the norm of a feature's row"): partial(iterate, steps=10, exclusive="features"),
         ("algorithm", "C_g of the directed graph, as printed"): partial(iterate, steps=10, directed=True),
-        ("algorithm", "C_g = C_e = I at the start, ε = 1e-9, 10 steps"): partial(
+        ("algorithm", "penalty ‖W‖² in the first step, ε = 1e-9, 10 steps"): partial(
             iterate, steps=10, epsilon=1e-9, identity=True
+        ),
+        ("algorithm", "penalty ‖W‖² in the first step, ε = 1e-9, ridge 0.001, 10 steps"): partial(
+            iterate, steps=10, epsilon=1e-9, identity=True, ridge=1e-3
         ),
     }
     for steps in (1, 2, 5, 20):
         rest["algorithm", f"Algorithm 1 after {steps} step{'s' * (steps > 1)}"] = partial(iterate, steps=steps)
+    for steps in (1, 5, 20):
+        name = f"Algorithm 1 from a random W after {steps} step{'s' * (steps > 1)}"
+        rest["algorithm", name] = partial(iterate, steps=steps, spread=1.0)
     return found + [Reading(kind, name, default, score) for (kind, name), score in rest.items()]
 
 
@@ -150,8 +156,13 @@ def iterate(
     exclusive: str = "samples",
     directed: bool = False,
     identity: bool = False,
+    ridge: float = 0.0,
+    spread: float = 0.0,
 ) -> FloatArray:
     """log r after some steps of Algorithm 1.
+
+    `identity` with a `ridge` of 0.001 and an `epsilon` of 1e-9 for 10 steps are the settings of the authors' published
+    code for the Localized Lasso, https://github.com/myamada0321/Localizedlasso.
 
     Parameters
     ----------
@@ -160,10 +171,15 @@ def iterate(
     directed : bool
         C_g as printed: degrees and weights of the K-nearest-neighbour relation, which is not symmetric.
     identity : bool
-        Whether both matrices start as the identity, as in the authors' published code for the Localized Lasso.
+        Whether the first step has the penalty ||W||_F^2 in place of those that follow from W.
+    ridge : float
+        This multiple of the identity is added to C_g.
+    spread : float
+        Standard deviation of W at the start.
     """
     problem = llr_problem(X_inlier, X_test, protocol)
-    W = np.zeros(problem.shape)
+    W = spread * np.random.default_rng(0).standard_normal(problem.shape)
+    one = csr_array(eye_array(len(W)))
     for step in range(steps):
         C_g, C_e = weights(problem, W, epsilon)
         if directed:
@@ -171,8 +187,9 @@ def iterate(
         if exclusive == "features":
             b = np.sqrt(W**2 + epsilon**2)
             C_e = b.sum(axis=0, keepdims=True) / b
+        C_g = C_g + ridge * one
         if identity and step == 0:
-            C_g, C_e = csr_array(eye_array(len(W))), np.ones_like(W)
+            C_g, C_e = 0.0 * one, np.full_like(W, 1.0 / problem.lambda2)
         W = minimise_surrogate(problem, W, C_g, C_e, CG_ITERATIONS)
     return _log_ratio(problem, W)
 
