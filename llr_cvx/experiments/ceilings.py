@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import parallel_config
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -20,7 +19,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from llr_cvx.arrays import BoolArray, FloatArray
 from llr_cvx.experiments import statistics, tables
@@ -28,7 +26,7 @@ from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.printed import PRINTED_TRIALS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.session import Setting, run_and_store
-from llr_cvx.experiments.trials import attempt
+from llr_cvx.experiments.trials import Trial, measured
 from llr_cvx.store import Record
 
 #: Folds of the cross-validation, and how often it is repeated with other folds.
@@ -38,18 +36,13 @@ TREES = 100
 
 
 @dataclass(frozen=True)
-class Ceiling:
+class Ceiling(Trial):
     """One cross-validation of one set."""
 
     cell: str
     trial: int
     protocol: Protocol
     experiment: str = "ceilings"
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The key under which it is stored."""
-        return self.cell, self.trial
 
 
 def classes(name: str, protocol: Protocol) -> tuple[FloatArray, BoolArray]:
@@ -65,12 +58,8 @@ def run(task: Ceiling) -> Record:
         "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
         "forest": RandomForestClassifier(TREES, min_samples_leaf=3, random_state=task.trial),
     }
-    with threadpool_limits(1), parallel_config("sequential"):
-        results = {
-            name: attempt(partial(held_out, model, X, outlier, task.trial)) for name, model in classifiers.items()
-        }
-        results["in-sample"] = attempt(lambda: {"auc": best_in_sample(X, outlier)})
-    return {"cell": task.cell, "trial": task.trial, "results": results}
+    measures = {name: partial(held_out, model, X, outlier, task.trial) for name, model in classifiers.items()}
+    return measured(task, {**measures, "in-sample": lambda: {"auc": best_in_sample(X, outlier)}})
 
 
 def held_out(model: ClassifierMixin, X: FloatArray, outlier: BoolArray, seed: int) -> dict[str, float]:

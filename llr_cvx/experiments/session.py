@@ -101,29 +101,22 @@ def protocol_section(setting: Setting, sets: Sequence[str] = ()) -> str:
     return "\n\n".join(parts)
 
 
-def closing(records: list[Record], clock: float) -> str:
-    """The end of every report: proofs, failures and time."""
+def closing(records: Sequence[Record], clock: float) -> str:
+    """The end of a report: proofs, where there are any, failures and time."""
     gap, n = statistics.worst_gap(records)
-    return "\n\n".join(
-        [
-            "## Proofs and failures",
-            f"LLR: the largest proven relative gap in {n} trials is {gap:.3g}.",
-            tables.failure_list(statistics.failures(records)),
-            "## Time",
-            tables.timing(statistics.core_seconds(records), clock, len(records)),
-        ]
-    )
+    proofs = ["## Proofs and failures", f"LLR: the largest proven relative gap in {n} fits is {gap:.3g}."]
+    failed = tables.failure_list(statistics.failures(records))
+    time = tables.timing(statistics.core_seconds(records), clock, len(records))
+    return "\n\n".join([*proofs, failed, "## Time", time] if n else ["## Failures and time", failed, time])
 
 
-def summary(records: list[Record], clock: float) -> dict[str, Any]:
+def summary(records: Sequence[Record], clock: float) -> dict[str, Any]:
     """The content of `closing` as plain values."""
-    seconds = statistics.core_seconds(records)
     gap, n = statistics.worst_gap(records)
     return {
         "trials": len(records),
-        "largest_relative_gap": gap,
-        "llr_trials": n,
+        **({"largest_relative_gap": gap, "llr_trials": n} if n else {}),
         "failed": [failure._asdict() for failure in statistics.failures(records)],
         "clock_seconds": clock,
-        "core_seconds": seconds,
+        "core_seconds": statistics.core_seconds(records),
     }

@@ -9,7 +9,7 @@ from llr_cvx.experiments import plans, statistics, study, tables
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, FACTORS
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.session import Setting, environment, run_and_store
+from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary
 from llr_cvx.store import Record
 
 
@@ -23,14 +23,10 @@ def protocol(setting: Setting) -> dict[str, Any]:
     records = list(known.values())
     trials = statistics.wide(records)
     fits = two_stages(trials, setting.trials, setting.protocol)
-    failed = statistics.failures(records)
-    seconds = statistics.core_seconds(records)
     parts = [
         "# Protocol study: which choices come closest to the printed baselines",
         report(fits, setting.protocol, setting.trials),
-        "## Failures and time",
-        tables.failure_list(failed),
-        tables.timing(seconds, clock, len(records)),
+        closing(records, clock),
         "## Versions",
         tables.protocol_list({}, environment(setting)),
     ]
@@ -41,10 +37,7 @@ def protocol(setting: Setting) -> dict[str, Any]:
         "closest": fits[0].protocol.as_dict(),
         "distance": fits[0].distance,
         "default_is_number": _place(fits, setting.protocol),
-        "trials": len(records),
-        "failed": [failure._asdict() for failure in failed],
-        "clock_seconds": clock,
-        "core_seconds": seconds,
+        **summary(records, clock),
         "files": ["protocol.md", "protocol.csv", "protocol_trials.csv"],
     }
 

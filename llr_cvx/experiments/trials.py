@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,21 @@ from llr_cvx.datasets import make_synthetic
 from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.methods import EXACT, METHODS
 from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.store import Record
 
 Draw = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
+
+
+class Trial:
+    """What the tasks of all experiments have: the cell of a table that they belong to, and their number in it."""
+
+    cell: str
+    trial: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The key under which the trial is stored."""
+        return self.cell, self.trial
 
 
 @dataclass(frozen=True)
@@ -34,7 +48,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Trial):
     """One trial to run.
 
     Attributes
@@ -57,11 +71,6 @@ class Task:
     seed: int
     protocol: Protocol
     runs: tuple[Run, ...]
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The key under which the trial is stored."""
-        return self.cell, self.trial
 
 
 def generator(seed: int, *words: str | int) -> np.random.Generator:
@@ -118,29 +127,30 @@ def auc(scores: FloatArray, is_outlier: NDArray[np.bool_]) -> float:
     return float(roc_auc_score(~is_outlier, scores))
 
 
-def run_trial(task: Task) -> dict[str, Any]:
-    """The record of one trial; if a method fails, its error is recorded.
+def run_trial(task: Task) -> Record:
+    """The record of one trial."""
+    samples = draw(task)
+    return measured(task, {run.label: partial(_judge, run, task, samples) for run in task.runs})
+
+
+def _judge(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
+    X_inlier, X_test, is_outlier = samples
+    rng = generator(task.seed, task.experiment, task.source, task.trial, run.method)
+    method = EXACT if run.method == EXACT.key else METHODS[run.method]
+    outcome = method.run(X_inlier, X_test, rng, run.protocol)
+    if not np.isfinite(outcome.scores).all():
+        raise FloatingPointError("non-finite scores")
+    return {"auc": auc(outcome.scores, is_outlier), **outcome.info}
+
+
+def measured(task: Trial, measures: Mapping[str, Callable[[], dict[str, Any]]]) -> Record:
+    """The record of a task: what each of its measures gives.
 
     With one BLAS thread and no workers of its own, it does not depend on how many trials run in parallel, or where.
     """
     with threadpool_limits(1), parallel_config("sequential"):
-        samples = draw(task)
-        results = {run.label: _run(run, task, samples) for run in task.runs}
+        results = {label: attempt(measure) for label, measure in measures.items()}
     return {"cell": task.cell, "trial": task.trial, "results": results}
-
-
-def _run(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
-    X_inlier, X_test, is_outlier = samples
-    rng = generator(task.seed, task.experiment, task.source, task.trial, run.method)
-
-    def scored() -> dict[str, Any]:
-        method = EXACT if run.method == EXACT.key else METHODS[run.method]
-        outcome = method.run(X_inlier, X_test, rng, run.protocol)
-        if not np.isfinite(outcome.scores).all():
-            raise FloatingPointError("non-finite scores")
-        return {"auc": auc(outcome.scores, is_outlier), **outcome.info}
-
-    return attempt(scored)
 
 
 def attempt(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -48,7 +48,17 @@ def test_every_reading_has_a_name_of_its_own_and_the_paper_is_among_them():
     (own,) = [r for r in every if r.protocol == Protocol() and r.label == target.DEFAULT_LABEL]
     assert own.score is readings.optimum
     text = " ".join(r.label for r in every)
-    for needed in ("Algorithm 1 after 1 step", "C_e", "C_g", "factor 1/2", "pair", "K = 10", "σ", "random W", "ridge 0.001"):
+    for needed in (
+        "Algorithm 1 after 1 step",
+        "C_e",
+        "C_g",
+        "factor 1/2",
+        "pair",
+        "K = 10",
+        "σ",
+        "random W",
+        "ridge 0.001",
+    ):
         assert needed in text
     assert any(r.label == target.EXCHANGED and r.draw == own.draw for r in every)
 

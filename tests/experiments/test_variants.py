@@ -50,7 +50,6 @@ def test_selection_by_hand():
 
 def test_the_command_writes_its_files_and_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "DIMENSIONS", (10,))
-    monkeypatch.setattr(report, "DIMENSIONS", (10,))
     monkeypatch.setattr("llr_cvx.experiments.variants.figure.DIMENSIONS", (10,))
     monkeypatch.setattr("llr_cvx.experiments.variants.figure.MARKERS", "o")
     command = ["reproduce", "variants", "--trials", "2", "--jobs", "1", "--out", str(tmp_path)]
@@ -82,7 +81,7 @@ def test_the_order_of_methods_where_outliers_differ_in_their_features(stored):
     for rival in ("l1lr", "lokdr"):
         for measure in ("auc", "precision", "first_two"):
             ahead = report.compare(stored, measure, "llr", rival)[1]
-            assert {cell for cell in report.cells() if cell.startswith("own features")} <= set(ahead), (rival, measure)
+            assert {cell for cell in trials.cells() if cell.startswith("own features")} <= set(ahead), (rival, measure)
 
 
 def test_where_many_outliers_share_features_a_common_model_is_ahead(stored):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from llr_cvx.detection.calibration import hold_out, smallest_discovery
-from llr_cvx.experiments import statistics, tables
+from llr_cvx.experiments import tables
 from llr_cvx.experiments.comparison import sets
 from llr_cvx.experiments.comparison.detectors import COMPONENTS, DETECTORS, FDR, KNN_NEIGHBORS, TOL
 from llr_cvx.experiments.comparison.report import Report, flat
 from llr_cvx.experiments.comparison.trials import plan, run_trial
-from llr_cvx.experiments.session import Setting, environment, run_and_store
+from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary
 from llr_cvx.experiments.words import bullets
 
 
@@ -25,8 +25,7 @@ def detectors(setting: Setting, names: Sequence[str] = sets.SETS) -> dict[str, A
     records, clock = run_and_store(setting, "detectors", tasks, choices, run_trial)
     trials = flat(records)
     report = Report(trials)
-    rows, failed, seconds = report.rows(), statistics.failures(records), statistics.core_seconds(records)
-    gaps = [row["gap"] for row in trials if row["gap"] != ""]
+    rows = report.rows()
     parts = [
         "# LLR beside other detectors",
         protocol(setting.trials, names),
@@ -42,11 +41,7 @@ def detectors(setting: Setting, names: Sequence[str] = sets.SETS) -> dict[str, A
         report.ranking("ap"),
         "## Shares of inliers and of outliers flagged",
         report.decisions(),
-        "## Proofs and failures",
-        f"LLR: the largest proven relative gap in {len(gaps)} fits is {max(gaps, default=float('nan')):.3g}.",
-        tables.failure_list(failed),
-        "## Time",
-        tables.timing(seconds, clock, len(records)),
+        closing(records, clock),
         "## Sets",
         set_table(names),
         "## Versions",
@@ -58,12 +53,7 @@ def detectors(setting: Setting, names: Sequence[str] = sets.SETS) -> dict[str, A
     return {
         "rows": rows,
         "findings": dict(report.findings()),
-        "trials": len(records),
-        "largest_relative_gap": max(gaps, default=float("nan")),
-        "llr_trials": len(gaps),
-        "failed": [failure._asdict() for failure in failed],
-        "clock_seconds": clock,
-        "core_seconds": seconds,
+        **summary(records, clock),
         "files": ["detectors.md", "detectors.csv", "detectors_trials.csv"],
     }
 

@@ -7,30 +7,23 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from joblib import parallel_config
 from sklearn.metrics import average_precision_score
-from threadpoolctl import threadpool_limits
 
 from llr_cvx.arrays import BoolArray
 from llr_cvx.experiments.comparison.detectors import DETECTORS, Detector, Verdict
 from llr_cvx.experiments.comparison.sets import SETS, draw_set
-from llr_cvx.experiments.trials import Draw, attempt, auc, generator
+from llr_cvx.experiments.trials import Draw, Trial, auc, generator, measured
 from llr_cvx.store import Record
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Trial):
     """One trial to run: a set, the number of the draw and the seed of all draws."""
 
     cell: str
     trial: int
     seed: int
     experiment: str = "detectors"
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The key under which the trial is stored."""
-        return self.cell, self.trial
 
 
 def plan(trials: int, seed: int, sets: Sequence[str] = SETS) -> list[Comparison]:
@@ -45,11 +38,9 @@ def draw(task: Comparison) -> tuple[Draw, int]:
 
 
 def run_trial(task: Comparison) -> Record:
-    """The record of one trial; if a detector fails, its error is recorded."""
-    with threadpool_limits(1), parallel_config("sequential"):
-        samples, seed = draw(task)
-        results = {name: attempt(partial(_judge, one, samples, seed)) for name, one in DETECTORS.items()}
-    return {"cell": task.cell, "trial": task.trial, "results": results}
+    """The record of one trial."""
+    samples, seed = draw(task)
+    return measured(task, {name: partial(_judge, one, samples, seed) for name, one in DETECTORS.items()})
 
 
 def _judge(detector: Detector, samples: Draw, seed: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ from llr_cvx.experiments.forensics import report, verdict
 from llr_cvx.experiments.forensics.readings import Reading, readings
 from llr_cvx.experiments.forensics.trials import MEASURES, POOLED, TEST, plan, run_trial
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.session import Setting, environment, run_and_store
+from llr_cvx.experiments.session import Setting, environment, run_and_store, summary
 from llr_cvx.experiments.words import bullets
 from llr_cvx.store import Record
 
@@ -46,7 +46,7 @@ def forensics(setting: Setting) -> dict[str, Any]:
     found = verdict.findings(items, fresh, limits)
     save(draw(items, fresh, limits), setting.out / "forensics")
     everything = [*records, *again]
-    failed, seconds = statistics.failures(everything), statistics.core_seconds(everything)
+    total = summary(everything, clock + more)
     parts = [
         "# LLR's printed column, examined like evidence",
         "![LLR's printed column](forensics.png)",
@@ -54,9 +54,9 @@ def forensics(setting: Setting) -> dict[str, Any]:
         report.sections(items, fresh),
         section(limits),
         "## Failures and time",
-        tables.failure_list(failed),
-        f"{len(everything)} trials, {sum(seconds.values()):.0f} s of processor time, {clock + more:.0f} s by the "
-        "clock.",
+        tables.failure_list(statistics.failures(everything)),
+        f"{len(everything)} trials, {sum(total['core_seconds'].values()):.0f} s of processor time, "
+        f"{clock + more:.0f} s by the clock.",
         "## Versions",
         tables.protocol_list(setting.protocol.in_words(), environment(setting)),
     ]
@@ -69,10 +69,7 @@ def forensics(setting: Setting) -> dict[str, Any]:
     return {
         "findings": dict(found),
         "readings": len(every),
-        "trials": len(everything),
-        "failed": [failure._asdict() for failure in failed],
-        "clock_seconds": clock + more,
-        "core_seconds": sum(seconds.values()),
+        **total,
         "files": [*names, "forensics_fresh.csv", "ceilings.csv"],
     }
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from joblib import parallel_config
-from threadpoolctl import threadpool_limits
 
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.forensics.readings import Reading
-from llr_cvx.experiments.trials import Draw, Task, attempt, auc, draw
+from llr_cvx.experiments.trials import Draw, Task, Trial, auc, draw, measured
 from llr_cvx.store import Record
 
 #: What a reading is judged by: test rows, as it should be, or the leak: all pooled rows, where the known inliers count
@@ -22,24 +20,15 @@ MEASURES = (TEST, POOLED)
 
 
 @dataclass(frozen=True)
-class Examination:
+class Examination(Trial):
     """One trial to run: the readings of a draw, the set, the number of the draw and the seed of all draws."""
 
+    cell: str
     source: str
     trial: int
     seed: int
     readings: tuple[Reading, ...]
     experiment: str = "forensics"
-
-    @property
-    def cell(self) -> str:
-        """Set and draw."""
-        return f"{self.source}/{self.readings[0].draw}"
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The key under which the trial is stored."""
-        return self.cell, self.trial
 
 
 def plan(
@@ -49,15 +38,18 @@ def plan(
     draws: dict[str, list[Reading]] = {}
     for reading in readings:
         draws.setdefault(reading.draw, []).append(reading)
-    return [Examination(s, t, seed, tuple(group)) for t in trials for s in sets for group in draws.values()]
+    return [
+        Examination(f"{s}/{drawn}", s, t, seed, tuple(group))
+        for t in trials
+        for s in sets
+        for drawn, group in draws.items()
+    ]
 
 
 def run_trial(task: Examination) -> Record:
-    """The record of one trial; a reading that fails is recorded with its error. The draws are those of Table 2."""
-    with threadpool_limits(1), parallel_config("sequential"):
-        samples = draw(Task("table2", task.source, task.source, task.trial, task.seed, task.readings[0].protocol, ()))
-        results = {reading.label: attempt(partial(_judge, reading, samples)) for reading in task.readings}
-    return {"cell": task.cell, "trial": task.trial, "results": results}
+    """The record of one trial. The draws are those of Table 2."""
+    samples = draw(Task("table2", task.source, task.source, task.trial, task.seed, task.readings[0].protocol, ()))
+    return measured(task, {reading.label: partial(_judge, reading, samples) for reading in task.readings})
 
 
 def _judge(reading: Reading, samples: Draw) -> dict[str, float]:

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from llr_cvx.experiments.figures import COLORS
-from llr_cvx.experiments.variants.report import SELECTING, Values, cells, name
-from llr_cvx.experiments.variants.trials import DIMENSIONS, LLR_DETECTION, labels
+from llr_cvx.experiments.variants.report import SELECTING, Values, name
+from llr_cvx.experiments.variants.trials import DIMENSIONS, LLR_DETECTION, cells, labels
 
 #: One for each dimension.
 MARKERS = "os"
@@ -34,7 +34,7 @@ def draw(values: Values) -> Figure:
             points = [[np.nanmean(values[m][cell, label]) for cell in some] for m in ("recall", "precision")]
             right.plot(*points, marker, color=_COLORS[label], ms=7, label=f"{name(label)}, d = {d}")
     left.plot([], [], ".", color="#BBBBBB", ms=7, label="other methods")
-    left.set_xticks(place, cells(), rotation=35, ha="right")
+    left.set_xticks(place, list(cells()), rotation=35, ha="right")
     left.set(ylabel="AUC", title="Detection, mean ± standard error")
     right.set(xlabel="recall", ylabel="precision", title="Planted features, one point per variant")
     for ax in (left, right):

@@ -10,8 +10,7 @@ import numpy as np
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.methods import METHODS
-from llr_cvx.experiments.variants.data import VARIANTS
-from llr_cvx.experiments.variants.trials import DIMENSIONS, LLR_DETECTION, MEASURES, labels
+from llr_cvx.experiments.variants.trials import LLR_DETECTION, MEASURES, cells, labels
 from llr_cvx.experiments.words import Finding, listed
 
 #: The methods whose selected features are judged.
@@ -28,11 +27,6 @@ def read(rows: Sequence[Mapping[str, Any]]) -> Values:
 def name(label: str) -> str:
     """The name of a method in tables."""
     return "LLR, detection" if label == LLR_DETECTION else METHODS[label].label
-
-
-def cells() -> list[str]:
-    """Variants and dimensions."""
-    return [f"{variant}, d = {d}" for variant in VARIANTS for d in DIMENSIONS]
 
 
 def sections(values: Values) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.plans import synthetic_protocol
-from llr_cvx.experiments.session import Setting, protocol_section, run_and_store
+from llr_cvx.experiments.session import Setting, closing, protocol_section, run_and_store, summary
 from llr_cvx.experiments.variants import report
 from llr_cvx.experiments.variants.data import VARIANTS
 from llr_cvx.experiments.variants.trials import MEASURES, labels, plan, run_trial
@@ -26,7 +26,6 @@ def variants(setting: Setting) -> dict[str, Any]:
     trials = statistics.wide(records, MEASURES)
     values = report.read(trials)
     found = report.findings(values)
-    failed, seconds = statistics.failures(records), statistics.core_seconds(records)
     save(draw(values), setting.out / "variants")
     parts = [
         "# Figure 1 with other outliers",
@@ -34,18 +33,13 @@ def variants(setting: Setting) -> dict[str, Any]:
         "\n".join(f"- *{name}*: {variant.text}." for name, variant in VARIANTS.items()),
         bullets(found),
         report.sections(values),
-        "## Failures and time",
-        tables.failure_list(failed),
-        tables.timing(seconds, clock, len(records)),
+        closing(records, clock),
         protocol_section(setting),
     ]
     tables.write_csv(setting.out / "variants_trials.csv", trials)
     tables.write_text(setting.out / "variants.md", "\n\n".join(parts))
     return {
         "findings": dict(found),
-        "trials": len(records),
-        "failed": [failure._asdict() for failure in failed],
-        "clock_seconds": clock,
-        "core_seconds": sum(seconds.values()),
+        **summary(records, clock),
         "files": ["variants.md", "variants.png", "variants.svg", "variants_trials.csv"],
     }

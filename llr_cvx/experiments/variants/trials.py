@@ -7,14 +7,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from joblib import parallel_config
-from threadpoolctl import threadpool_limits
 
 from llr_cvx.arrays import BoolArray, FloatArray
 from llr_cvx.detection.settings import DETECTION
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.trials import attempt, auc, generator
+from llr_cvx.experiments.trials import Trial, auc, generator, measured
 from llr_cvx.experiments.variants.data import VARIANTS, Sample, make
 from llr_cvx.store import Record
 
@@ -28,9 +26,10 @@ MEASURES = ("auc", "precision", "recall", "first_two")
 
 
 @dataclass(frozen=True)
-class Draw:
+class Draw(Trial):
     """One trial to run."""
 
+    cell: str
     variant: str
     d: int
     trial: int
@@ -38,20 +37,15 @@ class Draw:
     protocol: Protocol
     experiment: str = "variants"
 
-    @property
-    def cell(self) -> str:
-        """Variant and dimension."""
-        return f"{self.variant}, d = {self.d}"
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The key under which the trial is stored."""
-        return self.cell, self.trial
-
 
 def plan(trials: int, seed: int, protocol: Protocol) -> list[Draw]:
     """Trial by trial, all variants in all dimensions."""
-    return [Draw(v, d, trial, seed, protocol) for trial in range(trials) for v in VARIANTS for d in DIMENSIONS]
+    return [Draw(cell, v, d, t, seed, protocol) for t in range(trials) for cell, (v, d) in cells().items()]
+
+
+def cells() -> dict[str, tuple[str, int]]:
+    """Variants and dimensions, by the name of their cell."""
+    return {f"{v}, d = {d}": (v, d) for v in VARIANTS for d in DIMENSIONS}
 
 
 def labels() -> tuple[str, ...]:
@@ -60,12 +54,10 @@ def labels() -> tuple[str, ...]:
 
 
 def run_trial(task: Draw) -> Record:
-    """The record of one trial; if a method fails, its error is recorded."""
+    """The record of one trial."""
     rng = generator(task.seed, task.experiment, task.variant, task.d, task.trial)
     sample = make(VARIANTS[task.variant], task.d, rng)
-    with threadpool_limits(1), parallel_config("sequential"):
-        results = {label: attempt(partial(_judge, label, task, sample)) for label in labels()}
-    return {"cell": task.cell, "trial": task.trial, "results": results}
+    return measured(task, {label: partial(_judge, label, task, sample) for label in labels()})
 
 
 def _judge(label: str, task: Draw, sample: Sample) -> dict[str, float]:
