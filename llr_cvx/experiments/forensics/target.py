@@ -17,7 +17,8 @@ from llr_cvx.experiments.session import Setting, environment, run_and_store, sum
 from llr_cvx.experiments.words import bullets
 from llr_cvx.store import Record
 
-#: Gap to prove; scores are rounded, so that a tighter one hardly moves an AUC.
+#: Gap to prove. One of 1e-6 takes three times as long; over the 16 penalties on a draw of German, Vehicle, Heart and
+#: Flare solar it moved the AUC by 0.0002 in the median and by 0.022 at most.
 TOL = 1e-4
 
 #: Fresh draws for the confirmation, and the number of the first: beyond those of any other run.
