@@ -7,6 +7,7 @@ import pytest
 
 from llr_cvx import Problem, make_synthetic
 from llr_cvx.experiments.methods import EXACT, METHODS, logistic, lokdr, ratio, unsupervised
+from llr_cvx.experiments.methods._base import solve_positive
 from llr_cvx.experiments.methods.localized import llr_problem
 from llr_cvx.experiments.protocol import Protocol, median_distance
 from llr_cvx.experiments.trials import auc
@@ -270,3 +271,12 @@ def test_kliep_rejects_widths_out_of_reach():
     fold = np.array([0, 1, 2, 3, 4])
     A = np.eye(5)[:, :3]
     assert ratio._kliep_likelihood(A, np.ones((4, 3)), fold) == -np.inf
+
+
+def test_systems_are_solved_or_refused():
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(9, 6)), rng.normal(size=6)
+    M = A.T @ A
+    np.testing.assert_allclose(M @ solve_positive(np.triu(M), b), b, rtol=1e-9)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        solve_positive(M - 100.0 * np.eye(6), b)

@@ -108,7 +108,7 @@ def solve_positive(M: FloatArray, b: FloatArray) -> FloatArray:
 
     LAPACK itself: the checks of SciPy and NumPy take longer than these small systems.
 
-    >>> solve_positive(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0])).tolist()
+    >>> solve_positive(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0])).round(12).tolist()
     [0.5, 0.25]
     """
     _, x, info = dposv(M, b)
