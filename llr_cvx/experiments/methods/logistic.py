@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from llr_cvx.arrays import FloatArray, IntArray
-from llr_cvx.experiments.methods._base import Outcome, folds, gaussian, pool, solve_positive
+from llr_cvx.experiments.methods._base import Outcome, folds, gaussian, pool
 from llr_cvx.experiments.protocol import Protocol, median_distance
 
 #: Candidate lambdas of l1-LR, as fractions of the smallest lambda that gives w = 0.
@@ -135,9 +134,9 @@ def ridge_logistic(
     for _ in range(100):
         p = expit(-y * (Z @ beta))
         gradient = lam * beta - Z.T @ (y * p)
-        hessian = dsyrk(1.0, (Z * np.sqrt(p * (1.0 - p))[:, None]).T)  # the upper half
+        hessian = (Z.T * (p * (1.0 - p))) @ Z
         hessian[np.diag_indices_from(hessian)] += lam
-        step = solve_positive(hessian, -gradient)
+        step = np.linalg.solve(hessian, -gradient)
         decrement = float(-gradient @ step)
         if decrement <= 2.0 * tol * max(1.0, current):
             return beta

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from llr_cvx.arrays import FloatArray, IntArray, row_dot
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.experiments.methods._base import Outcome, folds, gaussian, pool, solve_positive, squared_distances
 from llr_cvx.experiments.protocol import Protocol, median_distance
 
@@ -173,17 +173,18 @@ def leave_one_out(A: FloatArray, B: FloatArray, lambdas: FloatArray) -> FloatArr
     n = min(n_nu, n_de)
     H, h = lsif_moments(A, B, 0.0)
     values, V = eigh(H)
-    VA, VB, Vh = A[:n] @ V, B[:n] @ V, h @ V
+    VA, VB, Vh = V.T @ A[:n].T, V.T @ B[:n].T, V.T @ h
     scores = np.empty(len(lambdas))
     for k, lam in enumerate(lambdas):
         inverse = 1.0 / (np.maximum(values, 0.0) + lam * (n_de - 1) / n_de)
-        MB = VB * inverse  # (H + ..)^-1 b_i in the eigenbasis, row by row
-        # base = inverse h + MB (h.MB / left) and own = inverse a_i + MB (a_i.MB / left) meet in n_nu base - own.
-        left = n_de - row_dot(VB, MB)
-        alpha = (n_nu * Vh - VA) * inverse + MB * ((n_nu * (MB @ Vh) - row_dot(VA, MB)) / left)[:, None]
-        alpha = np.maximum(alpha @ V.T, 0.0)
-        scale = (n_de - 1) / (n_de * (n_nu - 1))
-        scores[k] = np.mean(0.5 * (scale * row_dot(B[:n], alpha)) ** 2 - scale * row_dot(A[:n], alpha))
+        MB = inverse[:, None] * VB  # (H + ..)^-1 b_i in the eigenbasis
+        left = n_de - np.einsum("li,li->i", VB, MB)
+        base = (inverse * Vh)[:, None] + MB * ((Vh @ MB) / left)
+        own = inverse[:, None] * VA + MB * (np.einsum("li,li->i", VA, MB) / left)
+        alpha = np.maximum(V @ ((n_nu * base - own) * ((n_de - 1) / (n_de * (n_nu - 1)))), 0.0)
+        r_de = np.einsum("il,li->i", B[:n], alpha)
+        r_nu = np.einsum("il,li->i", A[:n], alpha)
+        scores[k] = np.mean(0.5 * r_de**2 - r_nu)
     return scores
 
 
