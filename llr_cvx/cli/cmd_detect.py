@@ -187,6 +187,7 @@ def _run(options: dict[str, Any], clock: list[float]) -> Detection:
         "fit_intercept": options["intercept"],
         "solver": options["solver"],
         "tol": tol,
+        "new_rows": None,  # there are none, and one fit instead of two
         "verbose": options["verbose"] or (False if options["quiet"] else Descent(tol)),
         **decision,
     }

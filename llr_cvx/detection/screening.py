@@ -43,7 +43,7 @@ def detect(
     inliers, test : DataFrame
         Tables with the same columns, their rows named by the index (see `llr_cvx.detection.pairs.read_pair`).
     detector : LLRDetector
-        Its `scaler` and `new_rows` are set here.
+        Its `scaler` is set here.
     scaling : str
         "none", "standard" (mean and standard deviation of the inliers), "robust" (median and quartiles), "minmax"
         (to [0, 1]) or "conditional" (`ConditionalScaler`). Only inliers in the model count, not those held out.
@@ -59,7 +59,7 @@ def detect(
     if scaling not in SCALINGS:
         raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
     encoder = TableEncoder("refuse" if missing == "drop" else missing, SCALINGS[scaling])
-    detector.set_params(scaler=encoder, new_rows=None)
+    detector.set_params(scaler=encoder)
     pooled = pandas.concat([inliers, test[list(inliers)]], ignore_index=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
