@@ -53,8 +53,7 @@ def solve_irls(
 
     J_epsilon never rises (`Trace.is_monotone`); where lambda1 omega_e is enormous, that is J_epsilon of an equivalent
     problem with smaller ones (`llr_cvx.solvers.run.capped`), while J is always that of `problem`. For
-    lambda2 = 0 the gap is that among bounded W. Best for up to about a thousand samples; for more, and for gaps below
-    1e-9, see `solve_fast`.
+    lambda2 = 0 the gap is that among bounded W. Best for up to about a thousand samples; for more, see `solve_fast`.
 
     Parameters
     ----------
@@ -180,13 +179,11 @@ def rounding_proves(run: Run, irls: Irls) -> bool:
 
 
 def round_off(run: Run, irls: Irls) -> None:
-    """As a last step, exact zeros and exactly equal rows, if that does not raise J; if all do, then fewer."""
-    for share in (1.0, 0.1, 0.01):
-        W = irls.rounded(share)
-        objective = run.problem.objective(W)
-        if objective <= run.best.objective:
-            run.record("rounding", Iterate(W, objective))
-            return
+    """As a last step, exact zeros and exactly equal rows, if that does not raise J: as many as give the lowest J."""
+    offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, (1.0, 0.1, 0.01))]
+    lowest = min(offers, key=lambda at: at.objective)
+    if lowest.objective <= run.best.objective:
+        run.record("rounding", lowest)
 
 
 def primal_dual_curvature(problem: Problem, at: Smoothed, duals: Duals) -> Curvature:
