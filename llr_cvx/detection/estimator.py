@@ -325,6 +325,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.log_ratio_ = problem.base + self._contributions(None).sum(axis=1)
         self.n_iter_ = solution.n_iter
         self.suspicious_inliers_ = self._suspicious(problem.y)
+        self._rows: Any = None
         if self.new_rows is not None:
             self._rows = FittedRows(self.joined_solution_, self._graph_columns(d), self.new_rows)
         if not rule.calibrated:
@@ -524,8 +525,8 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seen(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        if self.new_rows is None:
-            raise ValueError('new_rows=None: only fitted rows have scores; set new_rows to "join" and fit again')
+        if self._rows is None:
+            raise ValueError('fitted with new_rows=None: only fitted rows have scores; set it to "join" and fit again')
         if self._takes_tables:
             return self._scaled(X)  # type: ignore[arg-type]
         return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))

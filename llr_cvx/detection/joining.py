@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from llr_cvx.arrays import BoolArray, FloatArray, IntArray
+from llr_cvx.arrays import BoolArray, FloatArray, IntArray, row_norms
 from llr_cvx.detection import interior_point as ip
 from llr_cvx.detection.interior_point import RowProblems, dot, norms
 from llr_cvx.oracles import decoupled_weight
-from llr_cvx.proofs.certificate import entropy
+from llr_cvx.proofs.certificate import EPS, entropy
 
 #: Relative gap proved for every row, and the smaller one at which the interior-point method stops, since exact
 #: zeros and exact equality with an anchor, found afterwards, may cost a little.
@@ -209,11 +209,17 @@ def _interior(rows: RowProblems, alone: FloatArray, centring: tuple[float, float
 
 
 def _dual(rows: RowProblems, alpha: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """D at a feasible dual point, and v."""
-    v = alpha[:, None] * rows.x + u.sum(axis=1)
-    with np.errstate(over="ignore"):  # a hopeless candidate for a far row has D = -inf
-        penalty = (np.abs(v).max(axis=1) / (2.0 * np.sqrt(rows.lambda2))) ** 2
-    return entropy(alpha) - dot(u, rows.anchors).sum(axis=1) - penalty, v
+    """D at a dual point, with every rounding error counted against it, and v; -inf where u leaves its balls."""
+    M, K, d = u.shape
+    own, size = alpha[:, None] * rows.x, np.abs(u)
+    v = own + u.sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # a hopeless candidate for a far row has D = -inf
+        largest = (np.abs(v) + (K + 2) * EPS * (np.abs(own) + size.sum(axis=1))).max(axis=1)
+        penalty, gain = (largest / (2.0 * np.sqrt(rows.lambda2))) ** 2, entropy(alpha)
+        pull, most = (dot(a, b).sum(axis=1) for a, b in ((u, rows.anchors), (size, np.abs(rows.anchors))))
+        D = gain - pull - penalty - EPS * (8.0 * (gain + penalty) + (d + K + 8) * most)
+        inside = row_norms(u.reshape(-1, d)).reshape(M, K) <= rows.radii * (1.0 + 0.5 * BALL_MARGIN)
+    return np.where(inside.all(axis=1), D, -np.inf), v
 
 
 def _levelled(rows: RowProblems, alpha: FloatArray, u: FloatArray) -> FloatArray:

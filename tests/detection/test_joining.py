@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
 import pytest
 from builders import entropy_of
+from scipy.special import entr, xlog1py
 
 from llr_cvx.detection import joining
 from llr_cvx.detection.interior_point import RowProblems
@@ -208,3 +210,32 @@ def test_a_row_that_is_nearly_zero_is_proved(size):
     x, anchors, radii = draw("plain")
     found = join_rows(size * x, anchors, radii, 1.0)
     assert np.all(found.relative_gap <= JOIN_TOL)
+
+
+def test_what_is_proved_holds_in_exact_arithmetic():
+    """Scales at which the terms of v cancel and J is tiny: once 27 of 37 claims were false."""
+    rng = np.random.default_rng(0)
+    for power in (1, 8, 16, 22):
+        x = rng.normal(size=(60, 1)) * 10.0**power
+        anchors, radii, lambda2 = rng.normal(size=(60, 5, 1)) * 10.0 ** (4 - power), rng.random((60, 5)) * 1e7, 1e-11
+        found = join_rows(x, anchors, radii, lambda2)
+        assert np.all(np.abs(found.U[:, :, 0]) <= radii)
+        for m in np.flatnonzero(found.relative_gap <= JOIN_TOL):
+            alpha, u, w = found.alpha[m], [Fraction(t) for t in found.U[m, :, 0]], Fraction(found.W[m, 0])
+            v = Fraction(alpha) * Fraction(x[m, 0]) + sum(u)
+            pull = sum(a * Fraction(b) for a, b in zip(u, anchors[m, :, 0], strict=True))
+            H = entr(alpha) - xlog1py(1.0 - alpha, -alpha)
+            D = H - float(pull + v * v / (4 * Fraction(lambda2)))
+            coupling = sum(Fraction(c) * abs(w - Fraction(a)) for c, a in zip(radii[m], anchors[m, :, 0], strict=True))
+            J = np.logaddexp(0.0, float(w * Fraction(x[m, 0]))) + float(coupling + Fraction(lambda2) * w * w)
+            assert (J - D) / J <= 1.01 * JOIN_TOL
+
+
+def test_a_dual_point_outside_its_balls_proves_nothing():
+    x, anchors, radii = np.array([[-1e150], [2.0]]), np.zeros((2, 1, 1)), np.array([[20.0], [0.3]])
+    found = join_rows(x, anchors, radii, 100.0)
+    assert np.all(np.abs(found.U[:, :, 0]) <= radii)
+    rows = RowProblems(x, anchors, radii, np.full(2, 100.0))
+    inside, outside = (joining._dual(rows, np.full(2, 0.5), radii[:, :, None] * t)[0] for t in (1.0, 1.001))
+    assert inside[1] > -np.inf
+    assert np.all(outside == -np.inf)

@@ -273,3 +273,11 @@ def test_without_new_rows_there_is_one_fit_with_the_same_pvalues(fitted):
     for method in (alone.score_samples, alone.predict, alone.pvalues, alone.explain, alone.feature_ranking):
         with pytest.raises(ValueError, match="new_rows=None"):
             method(X)
+
+
+def test_new_rows_are_never_scored_by_an_earlier_fit():
+    X, y = pooled()
+    detector = LLRDetector().fit(X, y)
+    detector.set_params(new_rows=None).fit(X + 1.0, y).set_params(new_rows="join")
+    with pytest.raises(ValueError, match="fitted with new_rows=None"):
+        detector.score_samples(X)
