@@ -244,17 +244,14 @@ CLEAN = {
 
 
 def clean_shares(draw, n_inlier, parameters, batches, pvalues):
-    """Share of p <= level in each clean batch, for each level.
-
-    p is valid whatever scores the rows, as long as it treats them alike: a rough solution will do.
-    """
+    """Share of p <= level in each clean batch, for each level."""
     shares = []
     for seed in range(batches):
         rng = np.random.default_rng(seed)
         rows = draw(rng, n_inlier + 20)
         y = np.repeat([1, -1], [n_inlier, 10])
         lambdas = LAMBDAS[seed % len(LAMBDAS)]
-        detector = LLRDetector(*lambdas, tol=0.1, n_neighbors=4, random_state=seed, **parameters).fit(rows[:-10], y)
+        detector = LLRDetector(*lambdas, tol=1e-2, n_neighbors=4, random_state=seed, **parameters).fit(rows[:-10], y)
         p = pvalues(detector, y, rows[-10:])
         shares.append([[np.mean(q <= level) for level in LEVELS] for q in p])
     return np.array(shares)
@@ -294,7 +291,7 @@ def discoveries(share, seed, n_inlier=200, n_test=40, **parameters):
     """(false discovery proportion, share of the outliers found) of one batch."""
     k = round(share * n_test)
     X, y = batch(seed, n_inlier, n_test, outliers=k, shift=np.array([4.0, -4.0, 0.0]))
-    detector = LLRDetector(**DETECTION, fdr=0.1, random_state=seed, tol=0.1, **parameters)
+    detector = LLRDetector(**DETECTION, fdr=0.1, random_state=seed, tol=1e-2, **parameters)
     found = np.flatnonzero(detector.fit_predict(X, y)[n_inlier:] < 0)
     false = np.count_nonzero(found < n_test - k)
     return false / max(1, len(found)), (len(found) - false) / k

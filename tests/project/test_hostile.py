@@ -304,10 +304,10 @@ def test_hostile_problems_are_reproducible_and_diverse():
 
 
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
-@pytest.mark.parametrize(("generator", "n", "first"), [("hostile", 60, 0), ("varied", 8, 39)])
-def test_small_drill_finds_nothing(generator, n, first, solver):
-    """`llr-cvx instances drill` with its 1000 problems is the full drill; here varied problems are small ones."""
-    *_, report = drill(n, SOLVERS[solver], generator=generator, first_seed=first)
+@pytest.mark.parametrize(("generator", "n"), [("hostile", 60), ("varied", 8)])
+def test_small_drill_finds_nothing(generator, n, solver):
+    """`llr-cvx instances drill` with its 1000 problems is the full drill."""
+    *_, report = drill(n, SOLVERS[solver], generator=generator)
     assert report.findings == [], str(report)
     assert report.problems == report.checked == report.verdicts == len(report.solve_seconds) == n
     assert report.optimal + report.unproved == n
