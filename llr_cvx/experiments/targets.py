@@ -47,8 +47,8 @@ def exact(setting: Setting) -> dict[str, Any]:
     records, clock = run_stored(setting, "exact", plans.exact(setting.trials, setting.seed, setting.protocol))
     rows = [_exact_row(record) for record in records]
     parts = [
-        "# LLR by IRLS against the exact conic model",
-        "The first draws of Table 2, solved twice. The last columns are (J of the conic solver - J of IRLS) / J "
+        "# LLR by solve_fast against the exact conic model",
+        "The first draws of Table 2, solved twice. The last columns are (J of the conic solver - J of solve_fast) / J "
         "and the difference of the two AUCs.",
         tables.markdown(list(rows[0]), [[_short(value) for value in row.values()] for row in rows]),
         tables.failure_list(statistics.failures(records)),
@@ -63,7 +63,7 @@ def exact(setting: Setting) -> dict[str, Any]:
 def _exact_row(record: Record) -> dict[str, Any]:
     fast, slow = record["results"]["llr"], record["results"]["llr_exact"]
     row = {"set": record["cell"], "trial": record["trial"]}
-    for name, result in (("IRLS", fast), ("conic", slow)):
+    for name, result in (("fast", fast), ("conic", slow)):
         row |= {f"{name} J": result.get("objective", ""), f"{name} gap": result.get("gap", "")}
         row |= {f"{name} seconds": result["seconds"]}
     both = "objective" in fast and "objective" in slow

@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from llr_cvx.arrays import FloatArray, row_dot
 from llr_cvx.detection.settings import DETECTION
 from llr_cvx.experiments.methods._base import pool
-from llr_cvx.experiments.methods.localized import MAX_ITER, SCORE_DECIMALS, llr_problem
+from llr_cvx.experiments.methods.localized import MAX_ITER, llr_problem, tied
 from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.graph import build_graph
@@ -105,7 +105,7 @@ def optimum(
 def weight_size(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) -> FloatArray:
     """-||w_i||_1: the paper remarks that outliers have larger weights."""
     _, W = _solved(X_inlier, X_test, protocol)
-    return np.asarray(-np.abs(W).sum(axis=1).round(SCORE_DECIMALS))
+    return tied(-np.abs(W).sum(axis=1))
 
 
 def swapped(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) -> FloatArray:
@@ -141,7 +141,7 @@ def _solve(problem: Problem, protocol: Protocol) -> FloatArray:
 
 def _log_ratio(problem: Problem, W: FloatArray) -> FloatArray:
     """w_i . x_i: n/n' changes no ranking."""
-    return np.asarray(row_dot(problem.X, W).round(SCORE_DECIMALS))
+    return tied(row_dot(problem.X, W))
 
 
 # ---- Algorithm 1, stopped early or taken literally ------------------------------------------------

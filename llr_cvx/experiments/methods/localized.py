@@ -17,9 +17,9 @@ from llr_cvx.solvers.fast.solver import solve_fast
 #: depend on the machine.
 MAX_ITER = 60
 
-#: Scores that agree to so many decimals are ties. Samples whose weights fuse have equal scores at the optimum; in sets
-#: with many duplicate rows, rounding errors would order them at random and move the AUC of Flare solar by 0.02.
-SCORE_DECIMALS = 4
+#: Scores that differ by no more than this are ties. Samples whose weights fuse have equal scores at the optimum; in
+#: sets with many duplicate rows, rounding errors would order them at random and move the AUC of Flare solar by 0.02.
+SAME_SCORE = 1e-5
 
 
 def llr(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
@@ -45,7 +45,20 @@ def _outcome(solution: Solution, X_inlier: FloatArray) -> Outcome:
         info["failed"] = f"{solution.status}: {solution.message}"
     X, W = solution.problem.X, solution.W
     importance = np.where(selected_features(X, W), np.abs(W * X), 0.0)[n_inlier:, :d]  # without the constant
-    return Outcome(solution.log_ratio[n_inlier:].round(SCORE_DECIMALS), info, importance)
+    return Outcome(tied(solution.log_ratio[n_inlier:]), info, importance)
+
+
+def tied(scores: FloatArray) -> FloatArray:
+    """Scores in which neighbours, in order, that differ by no more than `SAME_SCORE` are equal.
+
+    >>> tied(np.array([0.5, 2.0, 0.500001])).tolist()
+    [0.5, 2.0, 0.5]
+    """
+    order = np.argsort(scores, kind="stable")
+    new = np.diff(scores[order], prepend=-np.inf) > SAME_SCORE
+    equal = np.empty_like(scores)
+    equal[order] = scores[order][new][np.cumsum(new) - 1]
+    return equal
 
 
 def llr_problem(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol) -> Problem:
