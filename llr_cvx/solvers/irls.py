@@ -179,11 +179,25 @@ def rounding_proves(run: Run, irls: Irls) -> bool:
 
 
 def round_off(run: Run, irls: Irls) -> None:
-    """As a last step, exact zeros and exactly equal rows, if that does not raise J: as many as give the lowest J."""
-    offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, (1.0, 0.1, 0.01))]
-    lowest = min(offers, key=lambda at: at.objective)
-    if lowest.objective <= run.best.objective:
-        run.record("rounding", lowest)
+    """As a last step, exact zeros and exactly equal rows, if that does not raise J: as many as give the lowest J.
+
+    Too wide a limit takes small weights for zeros, too narrow a one zeros for small weights, and J can hardly tell.
+    Only zeros shrink with epsilon: while the widest limit and the narrowest disagree, it shrinks for a few steps more.
+    """
+    kept = None
+    for steps_left in reversed(range(settings.MAX_STEPS_TO_ROUND + 1)):
+        offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, settings.ROUNDING_LIMITS)]
+        lowest = min(offers, key=lambda at: at.objective)
+        if lowest.objective > run.best.objective:
+            break
+        kept = lowest
+        clear = np.array_equal(offers[0].W != 0.0, offers[-1].W != 0.0)
+        if clear or irls.done or run.limited or not steps_left:
+            break
+        irls.held = settings.MAX_HELD  # epsilon shrinks at the next step
+        run.record(irls.name, irls.step())
+    if kept is not None and kept.objective <= run.best.objective:
+        run.record("rounding", kept)
 
 
 def primal_dual_curvature(problem: Problem, at: Smoothed, duals: Duals) -> Curvature:

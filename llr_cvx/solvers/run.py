@@ -140,8 +140,12 @@ class Run:
     @property
     def over(self) -> bool:
         """The gap is proved, or a limit is reached; never before the first iterate."""
-        limited = self.n_steps >= self.max_iter or self.seconds > self.time_limit
-        return bool(self.rows) and (self.proved or limited)
+        return bool(self.rows) and (self.proved or self.limited)
+
+    @property
+    def limited(self) -> bool:
+        """A limit is reached."""
+        return self.n_steps >= self.max_iter or self.seconds > self.time_limit
 
     @property
     def phase(self) -> str:

@@ -374,6 +374,24 @@ def test_supports_and_clusters_of_a_gap_of_1e_9_are_those_of_the_optimum() -> No
     assert same >= len(cells) - 1
 
 
+def test_small_weights_are_told_from_zeros_by_steps_with_a_smaller_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    X_inlier, X_test, _ = llr.make_synthetic(50, random_state=1)
+    p = Problem.from_samples(X_inlier, X_test, lambda1=1.0, lambda2=0.1)
+    exact = llr.solve_fast(p, 1e-12).support
+    s, steps = watched(p)
+    assert np.array_equal(s.support, exact)
+    proved = next(k for k, step in enumerate(steps) if step.best - step.dual <= 1e-9 * step.best)
+    last = [step.phase for step in steps[proved + 1 :]]
+    assert "irls" in last[:-1]
+    assert len(last) <= settings.MAX_STEPS_TO_ROUND + 1
+    assert s.trace.is_monotone()
+    limited, _ = watched(p, max_iter=proved + 1)  # a limit leaves no steps for that
+    assert limited.status == "optimal"
+    assert limited.n_iter <= proved + 2
+    monkeypatch.setattr(settings, "MAX_STEPS_TO_ROUND", 0)
+    assert not np.array_equal(llr.solve_irls(p, 1e-9).support, exact)
+
+
 def test_supports_and_clusters_that_are_proved_are_exact() -> None:
     s = llr.solve_irls(instance(310, 10, 0, lambda1=1.0, lambda2=0.1), tol=1e-11)
     p = s.problem
