@@ -186,7 +186,7 @@ def round_off(run: Run, irls: Irls) -> None:
     """
     kept = None
     for steps_left in reversed(range(settings.MAX_STEPS_TO_ROUND + 1)):
-        offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, settings.ROUNDING_LIMITS)]
+        offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, (1.0, *settings.ROUNDING_SHARES))]
         lowest = min(offers, key=lambda at: at.objective)
         if lowest.objective > run.best.objective:
             break

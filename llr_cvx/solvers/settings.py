@@ -35,7 +35,7 @@ LARGEST_RADIUS = 1e3  # multiple of sqrt(d) sum_i ||x_i|| to which lambda1 omega
 INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
 ZERO_WEIGHT, EQUAL_ROWS = 100.0, 1e3  # multiples of epsilon up to which a weight is zero, and two rows are equal
 SHORT_WEIGHT, SHRINKS = 1e4, 0.6  # and up to which a weight is zero if it has fallen to this share with epsilon
-ROUNDING_LIMITS = 1.0, 0.1, 0.01  # shares of these multiples that are tried when W is rounded,
+ROUNDING_SHARES = 0.1, 0.01  # of these multiples that are tried too when W is rounded,
 MAX_STEPS_TO_ROUND = 3  # and steps with a smaller epsilon where their zeros differ: 139 of 144 supports, without 127
 
 # ---- the strategy of the fast solver ----------------------------------------------------------------------
