@@ -185,7 +185,8 @@ def round_off(run: Run, irls: Irls) -> None:
     Only zeros shrink with epsilon: while the widest limit and the narrowest disagree, it shrinks for a few steps more.
     """
     kept = None
-    for steps_left in reversed(range(settings.MAX_STEPS_TO_ROUND + 1)):
+    steps = settings.MAX_STEPS_TO_ROUND if run.tol <= settings.SUPPORT_TOL else 0
+    for steps_left in range(steps, -1, -1):
         offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, (1.0, *settings.ROUNDING_SHARES))]
         lowest = min(offers, key=lambda at: at.objective)
         if lowest.objective > run.best.objective:
