@@ -194,6 +194,8 @@ def test_several_huge_entries_never_make_a_coupled_row_an_inlier(size, d):
     found = join_rows(x, anchors, radii, 0.01)
     assert np.all((found.W * x).sum(axis=1) < -10.0)
     assert not np.isnan(found.relative_gap).any()
+    rows, (alone, _) = RowProblems(x, anchors, radii, np.full(len(x), 0.01)), joining._decoupled(x, 0.01)
+    assert np.all(rows.objective(found.W) <= rows.objective(alone))
 
 
 @pytest.mark.parametrize("d", [20, 100])
