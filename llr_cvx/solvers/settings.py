@@ -37,12 +37,12 @@ ZERO_WEIGHT, EQUAL_ROWS = 100.0, 1e3  # multiples of epsilon up to which a weigh
 SHORT_WEIGHT, SHRINKS = 1e4, 0.6  # and up to which a weight is zero if it has fallen to this share with epsilon
 ROUNDING_SHARES = 0.1, 0.01  # of these multiples that are tried too when W is rounded,
 MAX_STEPS_TO_ROUND = 3  # and steps with a smaller epsilon where their zeros differ: 139 of 144 supports, without 127,
-SUPPORT_TOL = 1e-6  # if a gap as small as this is asked for
+SUPPORT_TOL = 1e-8  # if a gap as small as this is asked for
 
 # ---- the strategy of the fast solver ----------------------------------------------------------------------
 
-DENSE = 700  # samples up to which matrices are inverted and IRLS is fast
-HANDOVER = 0.1  # relative gap at which splitting takes over for more samples
+DENSE = 700  # samples up to which matrices are inverted and IRLS is the faster of the two for small gaps
+HANDOVER = 0.1  # relative gap at which splitting takes over otherwise
 HARD_CG = 150  # iterations of a system at which it takes over at once, for any number of samples
 MAX_FUSED = 0.9  # share of fused edges up to which splitting is tried: clusters move slowly
 SPLITTING_GAIN = 0.1  # share of the gap that it must not leave, or IRLS goes on from its own point

@@ -168,6 +168,13 @@ def test_the_conclusion_follows_the_evidence(evidence):
     fresh = target.pick(tables.read_csv(RESULTS / "forensics_fresh.csv"), target.confirmed(evidence, Protocol()))
     said = dict(verdict.findings(evidence, fresh, limits))["Conclusion"]
     assert "does not reproduce" in said
+    assert "no reading does so on Flare solar. Confidence in this: high" in said
+    lifted = [item._replace(aucs=np.where(np.isnan(item.aucs), np.nan, 0.99)) for item in evidence]
+    for some, word in ((lifted[:1], "1 on Flare solar"), (lifted, f"{len(report.honest(evidence))} on Flare solar")):
+        found = dict(verdict.findings([*some, *evidence[len(some) :]], fresh, limits))
+        assert word in found["Ceilings"]
+        assert "no reading does so" not in found["Conclusion"]
+        assert "Confidence in this: moderate" in found["Conclusion"]
     best = report.honest(evidence)[0]
     met = [i._replace(p=0.5) if i.name == best.name and i.measure == trials.TEST else i for i in fresh]
     assert "can be explained on test rows" in dict(verdict.findings(evidence, met, limits))["Conclusion"]

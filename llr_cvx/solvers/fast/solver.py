@@ -5,8 +5,8 @@
     solutions for other lambdas    splitting; IRLS
 
 The first method to prove the gap ends the run; IRLS, which converges from anywhere, is the last resort. It is slow for
-many samples, and where a system takes many conjugate gradient iterations. Splitting is left out where most edges are
-fused.
+many samples, for gaps that single precision reaches, and where a system takes many conjugate gradient iterations.
+Splitting is left out where most edges are fused.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def reweight(run: Run, start: Start, enough: Callable[[Irls], bool] = lambda _: 
 
 
 def slow(irls: Irls, run: Run) -> bool:
-    """Whether its systems are hard, or the samples many and splitting can go on from its gap."""
-    near = run.problem.shape[0] > settings.DENSE and run.best.relative_gap <= settings.HANDOVER
-    return near or irls.n_cg > settings.HARD_CG
+    """Whether its systems are hard, or splitting can go on from its gap: for many samples, or in single precision."""
+    suited = run.problem.shape[0] > settings.DENSE or run.tol >= settings.SINGLE_PRECISION_GAP
+    return irls.n_cg > settings.HARD_CG or (suited and run.best.relative_gap <= settings.HANDOVER)
 
 
 def splits(problem: Problem, duals: Duals) -> bool:
