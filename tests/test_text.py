@@ -16,6 +16,7 @@ def test_formulas_are_neutralised(start: str) -> None:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝"])
 def test_formulas_are_neutralised_where_another_separator_is_the_custom(start: str, separator: str) -> None:
     assert csv_cell(f"a{separator}{start}cmd") == f"a{separator}'{start}cmd"
+    assert csv_cell(f'a{separator} "{start}cmd') == f"""a{separator}' "{start}cmd"""
 
 
 @pytest.mark.parametrize(
