@@ -214,7 +214,9 @@ def _proofs(results: Results) -> str:
 
 def _time(results: Results) -> str:
     processor = sum(results.seconds[name][0] for name in TIMED)
-    return f"all of this took {processor / 60:.1f} minutes of processor time, {processor / 120:.1f} on two idle cores."
+    return (
+        f"all of this took {processor / 60:.1f} minutes of processor time, {processor / 120:.1f} at least on two cores."
+    )
 
 
 def _trials(rows: Sequence[Row]) -> int:
