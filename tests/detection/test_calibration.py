@@ -191,7 +191,7 @@ def test_equal_rows_are_not_told_apart_by_their_place():
     X[:, :] = np.sign(X)  # four different rows in all
     first = []
     for seed in range(120):
-        detector = LLRDetector(0.01, 1.0, sigma=1.0, fdr=0.1, random_state=seed, tol=1e-2).fit(X, y)
+        detector = LLRDetector(0.01, 1.0, sigma=1.0, fdr=0.1, random_state=seed, tol=1e-2, new_rows=None).fit(X, y)
         i, test = detector.calibration_rows_, np.flatnonzero(y < 0)
         same = (X[i][:, None] == X[test][None]).all(axis=2)
         below = detector.log_ratio_[i][:, None] < detector.log_ratio_[test][None]
@@ -284,14 +284,14 @@ def test_the_check_sees_a_broken_calibration():
         model = np.setdiff1d(np.flatnonzero(y > 0), detector.calibration_rows_)
         return [cal.conformal_pvalues(detector.log_ratio_[y < 0], detector.log_ratio_[model])]
 
-    assert excess(clean_shares(gaussian, 60, {"fdr": 0.1}, 30, broken)).max() > 5
+    assert excess(clean_shares(gaussian, 60, {"fdr": 0.1, "new_rows": None}, 30, broken)).max() > 5
 
 
 def discoveries(share, seed, n_inlier=200, n_test=40, **parameters):
     """(false discovery proportion, share of the outliers found) of one batch."""
     k = round(share * n_test)
     X, y = batch(seed, n_inlier, n_test, outliers=k, shift=np.array([4.0, -4.0, 0.0]))
-    detector = LLRDetector(**DETECTION, fdr=0.1, random_state=seed, tol=1e-2, **parameters)
+    detector = LLRDetector(**DETECTION, fdr=0.1, random_state=seed, tol=1e-2, new_rows=None, **parameters)
     found = np.flatnonzero(detector.fit_predict(X, y)[n_inlier:] < 0)
     false = np.count_nonzero(found < n_test - k)
     return false / max(1, len(found)), (len(found) - false) / k

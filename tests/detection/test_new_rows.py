@@ -113,16 +113,15 @@ def test_a_monstrous_entry_outside_the_graph_is_an_outlier_without_a_warning(set
     rows = np.random.default_rng(3).normal(size=(8, d))
     assert detector.join(rows).relative_gap.max() <= 1e-9
     ordinary = min(detector.score_samples(rows).min(), detector.log_ratio_.min())
-    for far in 10.0 ** np.array([4, 5, 6, 7, 8, 10, 12, 15, 18, 30, 77, 150]):
-        for sign in (1.0, -1.0):
-            huge = rows.copy()
-            huge[:, d // 2] = sign * far
-            score = detector.score_samples(huge)
-            assert np.isfinite(score).all()
-            assert score.max() < ordinary
-            assert np.all(detector.predict(huge) == -1)
-            assert detector.join(huge).relative_gap.max() <= 1e-9
-            assert np.all(detector.feature_ranking(huge)[:, 0] == d // 2)
+    far = 10.0 ** np.array([4, 5, 6, 7, 8, 10, 12, 15, 18, 30, 77, 150])
+    huge = np.tile(rows, (2 * len(far), 1))  # together: a row's answer does not depend on the others, see below
+    huge[:, d // 2] = np.repeat([*far, *-far], len(rows))
+    score = detector.score_samples(huge)
+    assert np.isfinite(score).all()
+    assert score.max() < ordinary
+    assert np.all(detector.predict(huge) == -1)
+    assert detector.join(huge).relative_gap.max() <= 1e-9
+    assert np.all(detector.feature_ranking(huge)[:, 0] == d // 2)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": True}, {"lambda1": 1.0, "lambda2": 0.01}])
