@@ -189,9 +189,13 @@ def test_the_conclusion_follows_the_evidence(evidence):
 
 def test_the_command_on_one_set(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install .[plots]")
-    every = readings.readings(Protocol())
-    few = [r for r in every if r.draw == "class/standard" and ("λ2 = 0.1" in r.label or r.kind == "draw")]
-    monkeypatch.setattr(target, "readings", lambda protocol: few)
+
+    def few(protocol):
+        every = [r for r in readings.readings(protocol) if r.draw == "class/standard"]
+        return [r for r in every if r.label == target.EXCHANGED or r.kind == "draw"]
+
+    monkeypatch.setattr(target, "readings", few)
+    monkeypatch.setattr("llr_cvx.experiments.ceilings.TREES", 5)
     monkeypatch.setattr(target, "FRESH", 2)
     for module in (target, report, verdict):
         monkeypatch.setattr(module, "BENCHMARKS", ("Glass", "Flare solar"))

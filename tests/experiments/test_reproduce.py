@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from llr_cvx.cli import main
-from llr_cvx.experiments import plans, statistics
+from llr_cvx.experiments import ceilings, plans, statistics
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE2
@@ -29,12 +29,16 @@ def invoke(*arguments):
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory):
-    """`reproduce all` with few trials, and few dimensions in the figure, once."""
+    """`reproduce all` with few trials, few dimensions in the figure, and small forests, once.
+
+    In this process: that other processes give the same numbers is tested with the runner.
+    """
     out, figure1 = tmp_path_factory.mktemp("reproduce") / "results", plans.figure1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plans, "DIMENSIONS", plans.DIMENSIONS[:3])
         patch.setattr(plans, "figure1", lambda *arguments: figure1(*arguments, plans.DIMENSIONS))
-        result = invoke("all", "--trials", TRIALS, "--out", out, "--json", out.parent / "all.json")
+        patch.setattr(ceilings, "TREES", 5)
+        result = invoke("all", "--trials", TRIALS, "--jobs", 1, "--out", out, "--json", out.parent / "all.json")
         assert result.exit_code == 0, result.output
         yield out, result, json.loads((out.parent / "all.json").read_text())
 

