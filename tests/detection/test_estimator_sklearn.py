@@ -18,7 +18,7 @@ EXPECTED = {
 }
 
 
-CHOOSER = LLRDetectorCV(lambda1s=(0.1, 1.0), cv=2, n_neighbors=3)
+CHOOSER = LLRDetectorCV(lambda1s=(0.1, 1.0), lambda2s=(1.0,), cv=2, n_neighbors=3)
 
 
 CALIBRATED = LLRDetector(false_alarm=0.3, random_state=0)
