@@ -82,8 +82,9 @@ def squeeze(solution: Solution, ax: Axes) -> None:
     ax.plot(steps, trace.dual, "v--", color=GREEN, ms=4, label="proven lower bound")
     ax.set(
         xlabel="iteration",
-        title=f"stopped at a gap of {solution.certificate.relative_gap:.0e}",
+        title=f"stopped at a relative gap of {solution.certificate.relative_gap:.0e}",
     )
+    ax.locator_params(axis="x", integer=True)
     ax.legend()
 
 
