@@ -18,13 +18,13 @@ __all__ = ["draw", "save"]
 
 def draw(items: Sequence[Evidence], fresh: Sequence[Evidence], ceilings: Sequence[Mapping[str, Any]]) -> Figure:
     """Printed means with standard deviations; every reading on test rows as a dot; what was confirmed; the ceilings."""
-    figure = Figure(figsize=(11.0, 5.6), layout="constrained")
+    figure = Figure(figsize=(11.0, 6.6), layout="constrained")
     ax = figure.subplots()
     place = np.arange(len(BENCHMARKS))
     own = honest(items)
     for k, item in enumerate(own):
         shift = -0.12 + 0.24 * k / max(len(own) - 1, 1)
-        label = f"{len(own)} readings on test rows, closest left" if k == 0 else None
+        label = f"{len(own)} readings on test rows, from the closest (left)" if k == 0 else None
         ax.plot(place + shift, item.means, ".", ms=4, color="#999999", alpha=0.7, label=label)
     printed = [TABLE2[name]["llr"] for name in BENCHMARKS]
     ax.errorbar(
@@ -47,6 +47,6 @@ def draw(items: Sequence[Evidence], fresh: Sequence[Evidence], ceilings: Sequenc
     ax.axhline(0.5, color="#999999", lw=0.8, ls="--")
     ax.set_xticks(place, BENCHMARKS)
     ax.set(ylabel="AUC", title="LLR's printed column, what readings of the paper give, and what labels would give")
-    ax.legend(fontsize=8, loc="lower left", framealpha=0.9)
+    figure.legend(fontsize=10, loc="outside lower center", ncols=2, frameon=False)
     ax.spines[["top", "right"]].set_visible(False)
     return figure
