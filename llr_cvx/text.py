@@ -8,7 +8,7 @@ from unicodedata import category
 
 #: Where an apostrophe keeps a spreadsheet from taking a cell for a formula: before = + - @, or their full-width forms,
 #: at the beginning of a cell, quoted or not, or of what would be one where the separator is not the comma.
-_FORMULA = re.compile(r"^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[ \"]*[-=+@\uff1d\uff0b\uff0d\uff20])")
+_FORMULA = re.compile(r"^(?=[\t\r\n])|(?:^|(?<=[;|\t\r\n]))(?=[ \u00a0\"]*[-=+@\uff1d\uff0b\uff0d\uff20])")
 #: Candidate separators of cells; the most frequent in the first line is used.
 SEPARATORS = ",;\t|"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -189,7 +189,7 @@ def round_off(run: Run, irls: Irls) -> None:
     for steps_left in range(steps, -1, -1):
         offers = [Iterate(W, run.problem.objective(W)) for W in map(irls.rounded, (1.0, *settings.ROUNDING_SHARES))]
         lowest = min(offers, key=lambda at: at.objective)
-        if lowest.objective > run.best.objective:
+        if lowest.objective > (run.best.objective if kept is None else (1.0 + ROUNDING) * kept.objective):
             break
         kept = lowest
         clear = np.array_equal(offers[0].W != 0.0, offers[-1].W != 0.0)

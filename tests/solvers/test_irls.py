@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
+from llr_cvx.instances.drill import hostile_problem
 from llr_cvx.oracles import solve_decoupled
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import certificate
@@ -390,6 +391,14 @@ def test_small_weights_are_told_from_zeros_by_steps_with_a_smaller_epsilon(monke
     assert limited.n_iter <= proved + 2
     monkeypatch.setattr(settings, "MAX_STEPS_TO_ROUND", 0)
     assert not np.array_equal(llr.solve_irls(p, 1e-9).support, exact)
+
+
+def test_a_later_rounding_is_kept_only_if_J_is_no_higher(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = hostile_problem(154)
+    s = llr.solve_irls(p, 1e-8)
+    assert np.array_equal(s.support, llr.solve_irls(p, 1e-12).support)
+    monkeypatch.setattr(settings, "MAX_STEPS_TO_ROUND", 0)
+    assert s.objective <= llr.solve_irls(p, 1e-8).objective * (1 + 1e-14)
 
 
 def test_supports_and_clusters_that_are_proved_are_exact() -> None:

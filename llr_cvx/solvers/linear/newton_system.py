@@ -94,7 +94,7 @@ def _patience(problem: Problem, groups: IntArray) -> list[tuple[Level, int]]:
 def _operator(problem: Problem, H: Curvature) -> Operator:
     """P -> H P."""
     B, BT, X = problem.incidence, problem.incidence_T, problem.X
-    c, half_c = H.c[:, None], 0.5 * H.c
+    c, half_c = np.repeat(H.c[:, None], H.d.shape[1], axis=1), 0.5 * H.c  # a product of equal shapes is faster
     part = np.empty_like(H.d)  # large arrays are cheaper to reuse than to allocate
 
     def apply(P: FloatArray) -> FloatArray:
