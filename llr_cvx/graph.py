@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from llr_cvx import validation as check
@@ -123,9 +123,7 @@ def component_labels(n_samples: int, edges: IntArray) -> IntArray:
     """A label 0, 1, ... for each sample, equal for samples joined by a path of edges."""
     if not len(edges):
         return np.arange(n_samples)
-    i, j = np.ascontiguousarray(edges[np.argsort(edges[:, 0], kind="stable")].T, dtype=np.int32)
-    ends = np.searchsorted(i, np.arange(n_samples + 1, dtype=np.int32))
-    adjacency = csr_array((np.ones(len(j)), j, ends), shape=(n_samples, n_samples))
+    adjacency = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_samples, n_samples))
     return np.asarray(connected_components(adjacency, directed=False)[1], dtype=np.int64)
 
 

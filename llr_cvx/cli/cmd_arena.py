@@ -194,12 +194,14 @@ def compare(before: Path, after: Path | None, clock: str, json_file: str | None)
     opt.say(f"{'instance':<18} {'before':<12} {'after':<12} {'time':>7}  verdict")
     for change in changes:
         mark = change.verdict.upper() if change.verdict in ("broken", "slower") else change.verdict
-        ratio = tables.number(change.ratio, ".2f")
-        opt.say(f"{change.instance:<18.18} {change.before:<12} {change.after:<12} {ratio:>6}x  {mark}")
+        ratio = "–" if change.ratio is None else f"{change.ratio:.2f}x"
+        opt.say(f"{change.instance:<18.18} {change.before:<12} {change.after:<12} {ratio:>7}  {mark}")
     worse = [change.instance for change in changes if change.verdict in ("broken", "slower")]
     for note in notes:
         opt.say(f"note: {note}")
-    opt.say(f"worse: {', '.join(worse)}" if worse else "Nothing broke, and nothing became slower beyond the noise.")
+    judged = sum(change.ratio is not None and change.verdict != "unmeasured" for change in changes)
+    slower = f"Of {judged} times, none became slower beyond the noise." if judged else "No times were judged."
+    opt.say(f"worse: {', '.join(worse)}" if worse else f"Nothing broke. {slower}")
     if json_file:
         files.write_json(json_file, {"changes": [vars(change) for change in changes], "notes": notes, "worse": worse})
     raise SystemExit(1 if worse else 0)

@@ -36,7 +36,7 @@ INSIDE = 0.98  # ||u_e||^2 below which an edge counts as fused
 ZERO_WEIGHT, EQUAL_ROWS = 100.0, 1e3  # multiples of epsilon up to which a weight is zero, and two rows are equal
 SHORT_WEIGHT, SHRINKS = 1e4, 0.6  # and up to which a weight is zero if it has fallen to this share with epsilon
 ROUNDING_SHARES = 0.1, 0.01  # of these multiples that are tried too when W is rounded,
-MAX_STEPS_TO_ROUND = 3  # and steps with a smaller epsilon where their zeros differ: 139 of 144 supports, without 127,
+MAX_STEPS_TO_ROUND = 3  # and steps with a smaller epsilon where their zeros differ,
 SUPPORT_TOL = 1e-8  # if a gap as small as this is asked for
 
 # ---- the strategy of the fast solver ----------------------------------------------------------------------

@@ -78,7 +78,12 @@ def test_repeats_and_comparison(mine: str) -> None:
         arena("--solver", f"{mine}:{name}", "--only", "pair-fused", "--repeats", "3", "--json", f"{name}.json")
     same = arena("compare", "right.json", "right.json")
     assert same.exit_code == 0, same.output
-    assert "Nothing broke" in same.stdout
+    assert "Nothing broke. Of 1 times, none became slower beyond the noise." in same.stdout
+    unproved = arena("compare", "wrong.json", "wrong.json")
+    assert "Nothing broke. No times were judged." in unproved.stdout
+    assert "–x" not in unproved.stdout
+    arena("--solver", f"{mine}:right", "--only", "pair-fused", "--json", "once.json")  # too few repeats to judge
+    assert "No times were judged." in arena("compare", "once.json", "once.json").stdout
     broken = arena("compare", "right.json", "wrong.json", "--json", "c.json")
     assert broken.exit_code == 1
     assert "BROKEN" in broken.stdout
