@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 
@@ -51,24 +53,29 @@ def solve_system(
     apply = _operator(problem, H)
     x = np.sqrt(H.s)[:, None] * problem.X
     jacobi = rank_two_inverse(H.Q + problem.graph.degrees(H.c)[:, None], x, H.sigma)
-    groups, alone, pieces = stiff_groups(problem, H.c), np.arange(problem.shape[0]), (H.c, H.Q, x, H.sigma)
+    groups = cache(lambda: stiff_groups(problem, H.c))  # an easy system does not need them
+    alone, pieces = np.arange(problem.shape[0]), (H.c, H.Q, x, H.sigma)
     make = {
         Level.JACOBI: lambda: jacobi,
-        Level.COARSE: lambda: with_coarse_level(problem, jacobi, groups, *pieces),
-        Level.GROUPED: lambda: factored(problem, jacobi, groups, *pieces) or jacobi,
+        Level.COARSE: lambda: with_coarse_level(problem, jacobi, groups(), *pieces),
+        Level.GROUPED: lambda: factored(problem, jacobi, groups(), *pieces) or jacobi,
         Level.FACTORED: lambda: factored(problem, jacobi, alone, *pieces) or jacobi,
     }
     solution, spent = None, 0
     stages = _patience(problem, groups)
+    if level > Level.JACOBI:
+        every = list(stages)
+        stages = (stage for stage in every if stage[0] >= min(level, every[-1][0]))
     for stage, patience in stages:
-        if stage >= min(level, stages[-1][0]):
-            solution, n = conjugate_gradients(apply, make[stage](), rhs, rtol, patience, solution)
-            spent += n
-            if n < patience:
-                break
+        solution, n = conjugate_gradients(apply, make[stage](), rhs, rtol, patience, solution)
+        spent += n
+        if n < patience:
+            break
     assert solution is not None
-    keep = worth_of_factors(problem, groups if stage is Level.GROUPED else alone) < settings.KEEP_FACTORED
-    return solution, spent, stage if keep else min(stage, Level.COARSE)
+    if stage > Level.COARSE:
+        worth = worth_of_factors(problem, groups() if stage is Level.GROUPED else alone)
+        stage = stage if worth < settings.KEEP_FACTORED else Level.COARSE
+    return solution, spent, stage
 
 
 def worth_of_factors(problem: Problem, groups: IntArray) -> float:
@@ -78,17 +85,18 @@ def worth_of_factors(problem: Problem, groups: IntArray) -> float:
     return float(40.0 + work / (settings.FACTOR_COST * (len(groups) + len(problem.edges))))
 
 
-def _patience(problem: Problem, groups: IntArray) -> list[tuple[Level, int]]:
+def _patience(problem: Problem, groups: Callable[[], IntArray]) -> Iterator[tuple[Level, int]]:
     """Iterations after which each level gives way to the next; the last is followed to the end."""
     N, d = problem.shape
-    stages, last = [(Level.JACOBI, settings.EASY_CG)], Level.COARSE
-    for level, of in ((Level.GROUPED, groups), (Level.FACTORED, np.arange(N))):
+    yield Level.JACOBI, settings.EASY_CG
+    last = Level.COARSE
+    for level, of in ((Level.GROUPED, groups()), (Level.FACTORED, np.arange(N))):
         sizes, worth = np.bincount(of), worth_of_factors(problem, of)
         few = level is Level.FACTORED or 1 < len(sizes) <= settings.FEW_GROUPS * N
         if few and worth <= settings.MAX_CG and d * len(sizes) ** 2 + n_terms(sizes, d) ** 2 <= settings.MAX_FACTORS:
-            stages.append((last, int(worth)))
+            yield last, int(worth)
             last = level
-    return [*stages, (last, settings.MAX_CG)]
+    yield last, settings.MAX_CG
 
 
 def _operator(problem: Problem, H: Curvature) -> Operator:

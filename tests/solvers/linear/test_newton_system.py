@@ -114,7 +114,7 @@ def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept(monke
         1e4 * omega, none, none, np.full(80, 0.1), 0.1 * rng.standard_normal(p.shape), 1e-6 * np.ones(p.shape)
     )
     rhs = rng.standard_normal(p.shape)
-    *before, (last, _) = _patience(p, stiff_groups(p, H.c))
+    *before, (last, _) = _patience(p, lambda: stiff_groups(p, H.c))
     monkeypatch.setattr(newton_system, "_patience", lambda *_: [*((stage, 20) for stage, _ in before), (last, 500)])
     monkeypatch.setattr(settings, "KEEP_FACTORED", np.inf)
     x, n, level = solve_system(p, H, rhs, 1e-8)
@@ -151,7 +151,7 @@ def test_factors_are_for_few_samples_and_few_groups(monkeypatch: pytest.MonkeyPa
     pairs = alone // 2
 
     def levels(groups: np.ndarray) -> list[Level]:
-        return [level for level, _ in _patience(p, groups)]
+        return [level for level, _ in _patience(p, lambda: groups)]
 
     assert levels(pairs) == list(Level)
     assert levels(alone) == levels(np.zeros(40, int)) == [Level.JACOBI, Level.COARSE, Level.FACTORED]
