@@ -45,6 +45,7 @@ DENSE = 700  # samples up to which matrices are inverted and IRLS is the faster 
 HANDOVER = 0.1  # relative gap at which splitting takes over otherwise
 HARD_CG = 150  # iterations of a system at which it takes over at once, for any number of samples
 MAX_FUSED = 0.9  # share of fused edges up to which splitting is tried: clusters move slowly
+SMALL_LAMBDA2 = 0.03  # multiple of the squared ||x_i||_inf, in the median, below which a path goes on by IRLS alone
 SPLITTING_GAIN = 0.1  # share of the gap that it must not leave, or IRLS goes on from its own point
 
 # ---- splitting --------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
     start                          phases
     W = 0, or a W alone            IRLS until it is slow; splitting; IRLS
-    solutions for other lambdas    splitting; IRLS
+    solutions for other lambdas    splitting, unless lambda2 is small; IRLS
 
 The first method to prove the gap ends the run; IRLS, which converges from anywhere, is the last resort. It is slow for
 many samples, for gaps that single precision reaches, and where a system takes many conjugate gradient iterations.
@@ -60,7 +60,7 @@ def minimise(run: Run) -> None:
     point: Start | None = None
     if start.neighbour:
         run.best.bound(problem.alpha(start.W), problem.radii[:, None] * start.duals.u)
-        point = split(run, start) if splits(problem, start.duals) else start
+        point = split(run, start) if splits(problem, start.duals) and not dense_weights(problem) else start
         start = cold_start(problem)
     if point is None:
         irls = reweight(run, start, lambda irls: slow(irls, run))
@@ -91,6 +91,12 @@ def slow(irls: Irls, run: Run) -> bool:
 def splits(problem: Problem, duals: Duals) -> bool:
     """Whether splitting applies from here."""
     return applies(problem) and fused_share(problem, duals.u) <= settings.MAX_FUSED
+
+
+def dense_weights(problem: Problem) -> bool:
+    """Whether lambda2 is so small that splitting is slow even from a solution nearby: most weights are in use."""
+    largest = np.abs(problem.X).max(axis=1)
+    return bool(problem.lambda2 < settings.SMALL_LAMBDA2 * np.median(largest) ** 2)
 
 
 def split(run: Run, start: Start) -> Start | None:

@@ -138,6 +138,20 @@ def test_from_neighbours_it_splits_at_once_and_needs_no_newton_system(monkeypatc
         assert warm.n_iter <= 8
 
 
+def test_with_a_small_lambda2_a_path_goes_on_by_irls_from_the_points_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, values = instance(150, 50, seed=0), [0.02, 0.025, 0.031, 0.039]
+    path = llr.regularization_path(p, lambda2=values)
+    assert [phases(s)[:1] for s in path] == [["irls"]] * 4
+    assert not any("splitting" in phases(s) for s in path[1:])
+    cold = [llr.solve_fast(p.with_lambdas(lambda2=value)) for value in values]
+    assert sum(s.n_iter for s in path[2:]) < 0.75 * sum(s.n_iter for s in cold[2:])
+    scaled = Problem(10.0 * p.X, p.y, p.edges, p.weights, 10.0 * p.lambda1)  # the same problem in other units
+    again = llr.regularization_path(scaled, lambda2=[100.0 * value for value in values])
+    assert [phases(s) for s in again] == [phases(s) for s in path]
+    monkeypatch.setattr(settings, "SMALL_LAMBDA2", 0.0)
+    assert "splitting" in phases(llr.regularization_path(p, lambda2=values[:2])[1])
+
+
 def test_from_neighbours_to_a_small_gap() -> None:
     target, path = neighbours()
     s = llr.solve_fast(target, tol=1e-9, W0=path)
