@@ -35,6 +35,17 @@ def opened(path: str | Path, stream: IO[bytes] | None = None) -> Iterator[IO[byt
     yield io.BufferedReader(io.BytesIO(data))
 
 
+def contents(path: str | Path, stream: IO[bytes] | None = None, most: int = -1) -> bytes:
+    """The first `most` bytes of a file, or all; errors name the file."""
+    try:
+        with opened(path, stream) as source:
+            return source.read(most)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such file") from None
+    except OSError as error:
+        raise OSError(f"cannot read {path}: {error.strerror or error}") from None
+
+
 def is_special(path: str | Path) -> bool:
     """Whether a name stands for a pipe or a device: the end of such a name says nothing about its contents."""
     try:

@@ -1,8 +1,11 @@
-"""Names and messages made safe for terminals and spreadsheets: what a table contains is data, never a command."""
+"""Cells of tables as text, and names made safe for terminals and spreadsheets: they are data, never commands."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterator
 from typing import Any
 from unicodedata import category
 
@@ -36,6 +39,17 @@ def csv_cell(value: Any) -> Any:
     ["'=1+1", '-5', -5.0, "'@SUM(A1)", 'a=b', "a;'=b"]
     """
     return value if not isinstance(value, str) or _NUMBER.fullmatch(value) else _FORMULA.sub("'", value)
+
+
+def separator_of(text: str) -> str:
+    """The most frequent separator of the first line."""
+    return max(SEPARATORS, key=text.lstrip("\r\n").partition("\n")[0].count)
+
+
+def cells_of(text: str, sep: str, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a text and the lines on which they end; blank lines count for none."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True, strict=strict)
+    return ((reader.line_num, row) for row in reader if len(row) > 1 or any(map(str.strip, row)))
 
 
 def is_number(cell: str) -> bool:

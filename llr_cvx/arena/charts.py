@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from llr_cvx.report import svg
+from llr_cvx.arena import svg
+from llr_cvx.report.charts import px
 
 Result = Mapping[str, Any]
 Points = Sequence[tuple[float, float]]
@@ -66,7 +67,7 @@ def gap_chart(rows: Sequence[Result], entries: Sequence[str], tol: float) -> str
     for entry, points in curves.items():
         colour = f"s{entries.index(entry) % COLOURS}"
         body.append(_line([(max(t, x.low), g) for t, g in points], x, y, f"line {colour}"))
-        end_x, end_y = (svg.px(axis.place(v)) for axis, v in zip((x, y), points[-1], strict=True))
+        end_x, end_y = (px(axis.place(v)) for axis, v in zip((x, y), points[-1], strict=True))
         body.append(f'<circle cx="{end_x}" cy="{end_y}" r="3" class="dot {colour}"/>')
     return svg.drawing(300, 198, f"Gap against time on {rows[0]['instance']}", body)
 
@@ -116,7 +117,7 @@ def profile_chart(results: Sequence[Result], entries: Sequence[str]) -> str:
 
 
 def _frame(x: Axis, y: Axis, label: str, most: int, side: str) -> list[str]:
-    n = svg.px
+    n = px
     body = []
     for tick in x.ticks(most):
         place = n(x.place(tick))
@@ -143,6 +144,6 @@ def _tick(value: float) -> str:
 
 
 def _line(points: Points, x: Axis, y: Axis, kind: str) -> str:
-    n = svg.px
+    n = px
     places = " ".join(f"{n(x.place(a))},{n(y.place(b))}" for a, b in points)
     return f'<polyline points="{places}" class="{kind}"/>'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -24,13 +23,12 @@ from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.detection.screening import MIN_INLIERS, detect
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.detection.settings import SETTINGS
-from llr_cvx.detection.tables import Format
 from llr_cvx.inputs import is_special
 from llr_cvx.outputs import is_stdout
 from llr_cvx.progress import Descent
 from llr_cvx.report.page import render_report
 from llr_cvx.solution import SolverError
-from llr_cvx.text import csv_cell, printable
+from llr_cvx.text import csv_cell
 
 #: Options that decide which rows are outliers; at most one may be given.
 DECISIONS = ("threshold", "contamination", "fdr", "false_alarm")
@@ -39,7 +37,9 @@ DEFAULT_FDR = 0.1
 #: The gap to prove for up to so many pooled rows: at 50,000 rows 1e-8 takes seven times as long as 1e-4, and flags the
 #: same rows.
 TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
-#: Parameters that name an output file.
+#: Options with the name of a parameter of the detector, those about reading the tables, and those that name an output.
+MODEL = ("n_neighbors", "sigma", "random_state", "fit_intercept", "solver", *DECISIONS)
+FILES = ("inliers", "test", "id_column", "drop", "missing", "sheets", "sep", "decimal", "encoding")
 OUTPUTS = ("out", "report", "json_file")
 
 FORMATS = "CSV, also compressed, Parquet, Feather, Excel or JSON lines; - for standard input"
@@ -55,16 +55,11 @@ THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows s
 
 
 class Problems(click.ClickException):
-    """Several problems, a line for each."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = problems
+    """Several problems of the tables, a line for each."""
 
     def format_message(self) -> str:
-        """One line, or a list."""
-        lines = list(map(printable, self.problems))
-        return lines[0] if len(lines) == 1 else "\n  - ".join([f"{len(lines)} problems", *lines])
+        """Names in the lines are safe to show already."""
+        return str(self.__cause__)
 
 
 @click.command()
@@ -78,7 +73,9 @@ class Problems(click.ClickException):
 @click.option("--id", "id_column", metavar="NAME", help="Column of unique row names; not a feature.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
 @click.option("--scale", type=click.Choice(list(SCALINGS)), default="standard", show_default=True, help=SCALE_HELP)
-@click.option("--neighbors", "-k", type=click.IntRange(min=1), default=5, show_default=True, help="K of the graph.")
+@click.option(
+    "--neighbors", "-k", "n_neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="K of the graph."
+)
 @click.option(
     "--sigma", type=opt.Width(), default="median", show_default=True, help="Gaussian width of the similarity."
 )
@@ -89,12 +86,14 @@ class Problems(click.ClickException):
 @click.option("--choose-lambda", is_flag=True, help="Choose lambda1 by the likelihood of held-out rows (5 folds).")
 @click.option("--fdr", type=float, callback=opt.level, help=FDR_HELP)
 @click.option("--false-alarm", type=float, callback=opt.level, help="Call rows with p at most this outliers.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which inliers are held out for p-values.")
+@click.option(
+    "--seed", "random_state", type=int, default=0, show_default=True, help="Which inliers are held out for p-values."
+)
 @click.option("--threshold", "--tau", "threshold", type=opt.POSITIVE, metavar="TAU", help=THRESHOLD_HELP)
 @click.option(
     "--contamination", type=float, callback=opt.share, help="Call this share of the rows outliers (0.05: 5 %)."
 )
-@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@click.option("--intercept", "fit_intercept", is_flag=True, help="Add a constant feature.")
 @click.option("--solver", type=click.Choice(["fast", "irls", "exact"]), default="fast", show_default=True)
 @click.option("--tol", type=opt.POSITIVE, help="Relative duality gap to prove. [default: 1e-8; 1e-4 for many rows]")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
@@ -124,34 +123,22 @@ def command(**options: Any) -> None:
 
     Files are written only if the whole run succeeds; existing files are replaced.
     """
-    given = [f"--{name.replace('_', '-')}" for name in DECISIONS if options[name] is not None]
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} contradict each other: give one of them")
-    if options["choose_lambda"] and options["lambda1"] is not None:
-        raise click.UsageError("--lambda1 and --choose-lambda contradict each other: give one of them")
-    for name, value in SETTINGS[options["setting"]].items():
-        options[name] = value if options[name] is None else options[name]
-    if options["lambda1"] == 0 and options["lambda2"] == 0 and not options["choose_lambda"]:
-        raise click.UsageError("--lambda1 and --lambda2 are both 0: at least one of them must be positive")
+    _check(options)
     outputs = {key: options[key] for key in OUTPUTS if options[key] is not None}
-    report = outputs.get("report", "")
-    if report and not _is_special(report) and Path(report).suffix.lower() not in (".html", ".htm"):
-        raise click.UsageError(f"--report writes an HTML page: {report} must end in .html")
-    if len(options["sheets"]) > 2:
-        raise click.UsageError("--sheet can be given twice, for the inliers and for the test rows")
-    if options["inliers"] == options["test"] == "-":
-        raise click.UsageError("--inliers and --test cannot both be standard input")
+    clock = [time.perf_counter()]
     try:
-        _check_outputs(list(outputs.values()), [options["inliers"], options["test"]])
-        clock = [time.perf_counter()]
-        run = _run(options, clock)
+        inliers, test, notes = read_pair(**{name: options[name] for name in FILES})
+        clock.append(time.perf_counter())
+        run = _run(inliers, test, options)
+        run.notes[:0] = notes
+        clock.append(time.perf_counter())
         _write(run, outputs)
         clock.append(time.perf_counter())
     except TableProblems as error:
-        raise Problems(error.problems) from error
+        raise Problems(str(error)) from error
     except (ValueError, TypeError, OSError, ImportError, SolverError) as error:
         raise click.ClickException(str(error)) from error
-    print_outliers(run, options)
+    print_outliers(run, options["top"], options["quiet"])
     if options["verbose"]:
         steps = zip(("reading", "fitting and explaining", "writing"), pairwise(clock), strict=True)
         opt.say("; ".join(f"{step} {after - before:.2f} s" for step, (before, after) in steps), err=True)
@@ -160,70 +147,52 @@ def command(**options: Any) -> None:
             opt.say(f"wrote {'standard output' if is_stdout(path) else path}", err=True)
 
 
-def _run(options: dict[str, Any], clock: list[float]) -> Detection:
-    text = {name: options[name] for name in ("sep", "decimal", "encoding")}
-    how = [Format(**text, sheet=sheet) for sheet in options["sheets"] or [None]]
-    files = {name: options[name] for name in ("inliers", "test", "id_column", "drop", "missing")}
-    pair = read_pair(**files, how=how)
-    clock.append(time.perf_counter())
-    known, rows = len(pair.inliers), len(pair.inliers) + len(pair.test)
-    names = list(pair.inliers)
-    decision = {name: options[name] for name in DECISIONS}
-    undecided = ""
-    if not any(value is not None for value in decision.values()):
-        if known >= MIN_INLIERS:
-            decision["fdr"] = DEFAULT_FDR
-        else:
-            undecided = (
-                f"{known} inlier(s) are too few to hold some out for p-values; from {MIN_INLIERS} on there would be "
-                "some, or give --threshold or --contamination"
-            )
+def _check(options: dict[str, Any]) -> None:
+    """Refuse, before any work, options that contradict each other; fill in the lambdas of the setting."""
+    inputs, outputs = [options["inliers"], options["test"]], [options[key] for key in OUTPUTS if options[key]]
+    given = [f"--{name.replace('_', '-')}" for name in DECISIONS if options[name] is not None]
+    if options["choose_lambda"] and options["lambda1"] is not None:
+        given = ["--lambda1", "--choose-lambda"]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} contradict each other: give one of them")
+    for name, value in SETTINGS[options["setting"]].items():
+        options[name] = value if options[name] is None else options[name]
+    if options["lambda1"] == 0 and options["lambda2"] == 0 and not options["choose_lambda"]:
+        raise click.UsageError("--lambda1 and --lambda2 are both 0: at least one of them must be positive")
+    if len(options["sheets"]) > 2:
+        raise click.UsageError("--sheet can be given twice, for the inliers and for the test rows")
+    if inputs == ["-", "-"]:
+        raise click.UsageError("--inliers and --test cannot both be standard input")
+    files = [path for path in outputs if not is_stdout(path) and not is_special(path)]
+    for k, path in enumerate(files):
+        if path == options["report"] and Path(path).suffix.lower() not in (".html", ".htm"):
+            raise click.UsageError(f"--report writes an HTML page: {path} must end in .html")
+        if Path(path).resolve() in {Path(other).resolve() for other in (*inputs, *files[:k])}:
+            raise click.UsageError(f"{path} is already the name of an input or of another output")
+
+
+def _run(inliers: Any, test: Any, options: dict[str, Any]) -> Detection:
+    names, rows, undecided = list(inliers), len(inliers) + len(test), ""
     tol = options["tol"] or next(tol for most, tol in TOL_BY_ROWS.items() if rows <= most)
-    shared = {
-        "n_neighbors": options["neighbors"],
-        "sigma": options["sigma"],
-        "random_state": options["seed"],
-        "graph_columns": check.columns(options["graph_columns"] or None, len(names), names, "--graph-column").tolist(),
-        "fit_intercept": options["intercept"],
-        "solver": options["solver"],
+    parameters = {name: options[name] for name in MODEL} | {
         "tol": tol,
+        "graph_columns": check.columns(options["graph_columns"] or None, len(names), names, "--graph-column").tolist(),
         "new_rows": None,  # there are none, and one fit instead of two
         "verbose": options["verbose"] or (False if options["quiet"] else Descent(tol)),
-        **decision,
     }
-    tables = (pair.inliers, pair.test)
-    how_to: dict[str, Any] = {"scaling": options["scale"], "undecided": undecided, "missing": options["missing"]}
-    if not options["choose_lambda"]:
-        detector = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **shared)
-        run = detect(*tables, detector, **how_to)
-    else:
-        chooser = LLRDetectorCV(lambda2s=[options["lambda2"]], **shared)
-        if not options["quiet"]:
-            how_to["progress"] = lambda said: opt.say(said, err=True)
-        run = detect(*tables, chooser, **how_to)
-        if not chooser.curve_.informative:
-            run.notes.append(
-                "the choice of lambda1 means little: no value tells held-out test rows from inliers better than "
-                "chance. That is expected where outliers are few, and does not say that there are none"
+    if all(options[name] is None for name in DECISIONS):
+        if len(inliers) >= MIN_INLIERS:
+            parameters["fdr"] = DEFAULT_FDR
+        else:
+            undecided = (
+                f"{len(inliers)} inlier(s) are too few to hold some out for p-values; from {MIN_INLIERS} on there "
+                "would be some, or give --threshold or --contamination"
             )
-    run.notes[:0] = pair.notes
-    clock.append(time.perf_counter())
-    return run
-
-
-def _check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Check, before any work, that outputs overwrite neither an input nor one another."""
-    taken = [Path(path).resolve() for path in inputs]
-    for path in outputs:
-        target = Path(path).resolve()
-        if target in taken and not _is_special(path):
-            raise ValueError(f"{path} is already the name of an input or of another output")
-        taken.append(target)
-
-
-def _is_special(path: str) -> bool:
-    """Whether an output is standard output, a pipe or a device, which have no file to overwrite."""
-    return is_stdout(path) or is_special(path)
+    detector, fit = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **parameters), {}
+    if options["choose_lambda"]:
+        detector = LLRDetectorCV(lambda2s=[options["lambda2"]], **parameters)
+        fit = {} if options["quiet"] else {"progress": lambda said: opt.say(said, err=True)}
+    return detect(inliers, test, detector, options["scale"], undecided, options["missing"], **fit)
 
 
 def _write(run: Detection, outputs: dict[str, str]) -> None:

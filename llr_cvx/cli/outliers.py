@@ -24,30 +24,27 @@ def how_chosen(run: Detection) -> dict[str, Any]:
     return {"choice": {"reason": run.detector.curve_.reason(*chosen), **run.detector.curve_.as_dict()}}
 
 
-def print_outliers(run: Detection, options: dict[str, Any]) -> None:
+def print_outliers(run: Detection, top: int, quiet: bool) -> None:
     """Print notes, decision and outliers; the worst rows if there is none."""
-    solution, found, top = run.detector.solution_, run.explanations, options["top"]
-    if not options["quiet"]:
-        for note in run.notes:
-            say(f"note: {note}", err=True)
+    solution, shown = run.detector.solution_, (run.explanations or run.lowest)[:top]
+    for note in [] if quiet else run.notes:
+        say(f"note: {note}", err=True)
     for choice in how_chosen(run).values():
         say(choice["reason"])
-    for line in run.decision():
-        say(line)
-    shown = (found or run.lowest)[:top]
     n = int((solution.problem.y < 0).sum())
     say(
+        *run.decision(),
         f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}; "
-        "a row's log r is this plus its contributions"
+        "a row's log r is this plus its contributions",
     )
     if numbered(run.test):
         say(ROW_NUMBERING)
-    if not found and shown:
+    if not run.explanations and shown:
         say(f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:")
     for e in shown:
         _print_row(run, e)
-    if len(found) > top:
-        say("", f"... and {len(found) - top} more")
+    if len(run.explanations) > top:
+        say("", f"... and {len(run.explanations) - top} more")
     say(
         "",
         f"{solution.solver}: {solution.status}, proven relative gap "
@@ -63,13 +60,8 @@ def _print_row(run: Detection, e: Explanation) -> None:
         f"#{e.rank} {run.name_of(e.row)}: {f'p = {p:.3g}, ' if run.held_out else ''}r = {e.ratio:.4g}, "
         f"log r = {e.log_ratio:.4g} = base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g} "
         f"(proven {_interval(e)}{'' if e.certain else ': crosses the threshold'})",
+        *e.details(),
     )
-    for reason in e.reasons:
-        say(f"    {reason}")
-    if not e.reasons:
-        say("    no feature selected")
-    for other in e.also_unusual:
-        say(f"    also unusual: {other}")
     if e.shares_with:
         others = [run.name_of(row) for row in e.shares_with[:10]]
         more = e.group_size - 1 - len(others)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.arrays import IntArray
 from llr_cvx.detection.encoding import by_owner
 from llr_cvx.detection.features import Column, FeatureValue
 from llr_cvx.detection.ranking import selected_features, selection_distance
@@ -20,35 +17,6 @@ from llr_cvx.solution import Solution
 MAX_SHARED_ROWS = 20
 #: At most this many unselected features are listed as "also unusual".
 MAX_ALSO_UNUSUAL = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reason(FeatureValue):
-    """A selected feature.
-
-    `contribution` is w_ik x_ik, summed over the columns that encode the feature: negative pushes the row towards
-    "outlier". `weight` is the w_ik of the largest part of it.
-    """
-
-    weight: float
-    contribution: float
-
-    def __str__(self) -> str:
-        return f"{self.feature} = {self.shown}, {self.place}, contributes {self.contribution:+.3g}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unselected(FeatureValue):
-    """A feature without a weight.
-
-    A feature k can have a weight only where the dual vector v_i attains its largest entry; `distance` is
-    1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
-    """
-
-    distance: float
-
-    def __str__(self) -> str:
-        return f"{self.feature} = {self.shown}, {self.place}, {100 * self.distance:.3g} % short of selection"
 
 
 @dataclass(frozen=True)
@@ -65,9 +33,9 @@ class Explanation:
         Proven interval of log r at the exact optimum: it bounds numerical error, not sampling error.
     certain : bool
         Whether the whole interval lies on the same side of the threshold as the score.
-    reasons : tuple of Reason
+    reasons : tuple of FeatureValue
         Selected features, strongest push towards "outlier" first.
-    next_feature : Unselected or None
+    next_feature : FeatureValue or None
         The unselected feature closest to selection; None if every feature is selected or the row has no weights.
     group : int
         Equal for rows that share a weight vector, exactly or within the given tolerance.
@@ -75,7 +43,7 @@ class Explanation:
         Number of explained rows in the group, including this one.
     shares_with : tuple of int
         The other explained rows of the group, worst first, at most `MAX_SHARED_ROWS`.
-    also_unusual : tuple of Unselected
+    also_unusual : tuple of FeatureValue
         Unselected features outside their typical range, closest to selection first, at most `MAX_ALSO_UNUSUAL`.
     """
 
@@ -85,25 +53,22 @@ class Explanation:
     ratio: float
     interval: tuple[float, float]
     certain: bool
-    reasons: tuple[Reason, ...]
-    next_feature: Unselected | None
+    reasons: tuple[FeatureValue, ...]
+    next_feature: FeatureValue | None
     group: int
     group_size: int
     shares_with: tuple[int, ...]
-    also_unusual: tuple[Unselected, ...] = ()
+    also_unusual: tuple[FeatureValue, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain nested values, ready for JSON; an infinite end of the interval becomes None."""
-        record = asdict(self)
-        record["interval"] = [float(end) if np.isfinite(end) else None for end in self.interval]
-        return record
+    def details(self) -> list[str]:
+        """A line for each reason, and for each feature that is also unusual."""
+        lines = [f"    {reason}" for reason in self.reasons] or ["    no feature selected"]
+        return lines + [f"    also unusual: {feature}" for feature in self.also_unusual]
 
     def __str__(self) -> str:
         low, high = np.exp(self.interval)
-        lines = [f"#{self.rank} row {self.row}: r = {self.ratio:.4g}, proven {low:.4g} to {high:.4g}"]
-        lines += [f"    {reason}" for reason in self.reasons] or ["    no feature selected"]
-        lines += [f"    also unusual: {feature}" for feature in self.also_unusual]
-        return "\n".join(lines)
+        head = f"#{self.rank} row {self.row}: r = {self.ratio:.4g}, proven {low:.4g} to {high:.4g}"
+        return "\n".join([head, *self.details()])
 
 
 class Features:
@@ -125,14 +90,11 @@ class Features:
         self.contribution = by_owner(self.parts, owner, d)
         self.selected = by_owner(selected_features(X, solution.W, X), owner, d, np.logical_or)
 
-    @cached_property
-    def distance(self) -> FloatArray:
-        """Of each feature of each row from selection; see `Unselected`."""
-        proof = self.solution.certificate
-        V = self.solution.problem.dual_vectors(proof.alpha, proof.U)
-        return np.asarray(by_owner(selection_distance(V), self.owner, len(self.columns), np.fmin))
+        proof = solution.certificate
+        V = solution.problem.dual_vectors(proof.alpha, proof.U)
+        self.distance = by_owner(selection_distance(V), owner, d, np.fmin)
 
-    def reasons(self, i: int) -> tuple[Reason, ...]:
+    def reasons(self, i: int) -> tuple[FeatureValue, ...]:
         """Selected features of a row, strongest push towards "outlier" first."""
         chosen = np.flatnonzero(self.selected[i])
         found = []
@@ -140,14 +102,14 @@ class Features:
             own = np.flatnonzero(self.owner == k)
             weight = float(self.solution.W[i, own[np.argmax(np.abs(self.parts[i, own]))]])
             contribution = float(self.contribution[i, k])
-            found.append(Reason(**self.columns[k].about(i), weight=weight, contribution=contribution))
+            found.append(self.columns[k].of(i, column=k, contribution=contribution, weight=weight))
         return tuple(found)
 
-    def unselected(self, i: int) -> Iterator[Unselected]:
+    def unselected(self, i: int) -> list[FeatureValue]:
         """The other features, closest to selection first."""
         others = np.flatnonzero(~self.selected[i] & np.isfinite(self.distance[i]))
-        for k in others[np.argsort(self.distance[i, others], kind="stable")].tolist():
-            yield Unselected(**self.columns[k].about(i), distance=float(self.distance[i, k]))
+        order = others[np.argsort(self.distance[i, others], kind="stable")].tolist()
+        return [self.columns[k].of(i, column=k, distance=float(self.distance[i, k])) for k in order]
 
 
 def explain_rows(features: Features, rows: IntArray, offset: float, group_rtol: float = 1e-3) -> list[Explanation]:
@@ -170,7 +132,7 @@ def explain_rows(features: Features, rows: IntArray, offset: float, group_rtol: 
         members.setdefault(int(label[i]), []).append(int(i))
 
     def explained(rank: int, i: int) -> Explanation:
-        others, alike = list(features.unselected(i)), members[int(label[i])]
+        others, alike = features.unselected(i), members[int(label[i])]
         return Explanation(
             rank=rank,
             row=int(i),

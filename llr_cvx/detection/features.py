@@ -14,11 +14,12 @@ from llr_cvx.detection.partitions import is_pandas
 
 #: Quantiles of the inliers that bound the typical range of a feature; a level seen in less than the first is unusual.
 TYPICAL_QUANTILES = (0.05, 0.95)
+TYPICAL_RANGE = " to ".join(f"{100 * quantile:g} %" for quantile in TYPICAL_QUANTILES)
 
 
 @dataclass(frozen=True)
 class FeatureValue:
-    """The value of one feature of one row, beside what is typical.
+    """One feature of one row, beside what is typical; a reason for its score if it is selected, that is, has a weight.
 
     Attributes
     ----------
@@ -26,9 +27,16 @@ class FeatureValue:
     value : float or str
         The row's value, in the units shown; a date as text, "missing" if there is none.
     typical : (float, float) or (str, str) or None
-        5 % and 95 % quantiles of the known inliers; None for categories and booleans.
+        5 % and 95 % quantiles of the known inliers; None for categories and booleans, and where the value is missing.
     shares : (float, float, float)
         Shares of the known inliers with a smaller value, the same and a larger one; a category is equal or not.
+    contribution : float
+        w_ik x_ik, summed over the columns that encode the feature: negative pushes the row towards "outlier".
+    weight : float
+        The w_ik of the largest part of it.
+    distance : float or None
+        None if selected. A feature k can have a weight only where the dual vector v_i attains its largest entry; this
+        is 1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
     """
 
     feature: str
@@ -36,16 +44,19 @@ class FeatureValue:
     value: float | str
     typical: tuple[Any, Any] | None
     shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    contribution: float = 0.0
+    weight: float = 0.0
+    distance: float | None = None
 
     @property
     def shown(self) -> str:
         """The value as text."""
-        return f"{self.value:.4g}" if isinstance(self.value, float) else self.value
+        return _shown(self.value)
 
     @property
     def position(self) -> str:
         """Whether the value is "below", "above" or "within" the typical range, or "seldom" seen."""
-        if self.typical is None or self.value == "missing":
+        if self.typical is None:
             return "seldom" if self.shares[1] < TYPICAL_QUANTILES[0] else "within"
         low, high = self.typical
         return "below" if self.value < low else "above" if self.value > high else "within"
@@ -53,20 +64,27 @@ class FeatureValue:
     @property
     def place(self) -> str:
         """`position` in words, with the range and its quantiles."""
-        if self.typical is None or self.value == "missing":
+        if self.typical is None:
             return f"seen in {percent(self.shares[1])} of the inliers"
-        ends = " to ".join(f"{end:.4g}" if isinstance(end, float) else end for end in self.typical)
-        share = " to ".join(f"{100 * quantile:g} %" for quantile in TYPICAL_QUANTILES)
-        return f"{self.position} the inliers' {share} range ({ends})"
+        return f"{self.position} the inliers' {TYPICAL_RANGE} range ({' to '.join(map(_shown, self.typical))})"
 
     @property
     def rank(self) -> str:
         """The place among the inliers as a share of them: "above 99.9 % of the inliers"."""
         below, _, above = self.shares
-        if self.typical is None or self.value == "missing":
+        if self.typical is None:
             return self.place
-        side, share = ("above", below) if below >= above else ("below", above)
-        return f"{side} {percent(share)} of the inliers"
+        return f"above {percent(below)} of the inliers" if below >= above else f"below {percent(above)} of the inliers"
+
+    def __str__(self) -> str:
+        part = f"contributes {self.contribution:+.3g}"
+        if self.distance is not None:
+            part = f"{100 * self.distance:.3g} % short of selection"
+        return f"{self.feature} = {self.shown}, {self.place}, {part}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def percent(share: float) -> str:
@@ -86,17 +104,17 @@ class Column:
     """A feature of all rows: its values to show, as numbers where they have an order, and their place among inliers."""
 
     name: str
-    place: int
     values: Any
     order: FloatArray | None
     shares: FloatArray
     typical: tuple[Any, Any] | None
 
-    def about(self, i: int) -> dict[str, Any]:
-        """The fields of `FeatureValue` for row i."""
+    def of(self, i: int, **more: Any) -> FeatureValue:
+        """The feature of row i, with more fields of it."""
         value = self.values[i] if isinstance(self.values[i], str) else float(self.values[i])
-        about = {"feature": self.name, "column": self.place, "value": value, "typical": self.typical}
-        return about | {"shares": tuple(self.shares[:, i].tolist())}
+        below, same, above = self.shares[:, i].tolist()
+        typical = None if value == "missing" else self.typical
+        return FeatureValue(self.name, value=value, typical=typical, shares=(below, same, above), **more)
 
 
 def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column]:
@@ -104,20 +122,20 @@ def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column
     columns = []
     for k, name in enumerate(names):
         if k >= values.shape[1]:  # an intercept
-            columns.append(_number(name, k, np.ones(len(known)), known))
+            columns.append(_number(name, np.ones(len(known)), known))
         elif not is_pandas(values):
-            columns.append(_number(name, k, np.asarray(values[:, k], dtype=float), known))
+            columns.append(_number(name, np.asarray(values[:, k], dtype=float), known))
         elif (kind := kind_of(values.iloc[:, k])) in ("number", "date"):
-            columns.append(_number(name, k, numbers_of(values.iloc[:, k], kind), known, kind == "date"))
+            columns.append(_number(name, numbers_of(values.iloc[:, k], kind), known, kind == "date"))
         else:
             levels = levels_of(values.iloc[:, k]).fillna("missing").to_numpy(dtype=object)
             level, place = np.unique(levels.astype(str), return_inverse=True)
             share = np.bincount(place[known], minlength=len(level)) / max(known.sum(), 1)
-            columns.append(Column(name, k, levels, None, share[place] * [[0.0], [1.0], [0.0]], None))
+            columns.append(Column(name, levels, None, share[place] * [[0.0], [1.0], [0.0]], None))
     return columns
 
 
-def _number(name: str, k: int, order: FloatArray, known: BoolArray, date: bool = False) -> Column:
+def _number(name: str, order: FloatArray, known: BoolArray, date: bool = False) -> Column:
     gone = np.isnan(order)
     inliers = np.sort(order[known & ~gone])
     below, upto = (np.searchsorted(inliers, order, side) / max(len(inliers), 1) for side in ("left", "right"))
@@ -128,7 +146,7 @@ def _number(name: str, k: int, order: FloatArray, known: BoolArray, date: bool =
         values, typical = _dates(order), _dates(np.rint(typical) if np.all(inliers % 1 == 0) else typical)
     if gone.any():
         values = np.where(gone, "missing", np.asarray(values, dtype=object))
-    return Column(name, k, values, order, np.array([below, same, 1.0 - upto]), tuple(typical.tolist()))
+    return Column(name, values, order, np.array([below, same, 1.0 - upto]), tuple(typical.tolist()))
 
 
 def _dates(days: FloatArray) -> Any:

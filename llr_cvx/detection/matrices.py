@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Collection
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import IO
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
-from llr_cvx.inputs import opened
-from llr_cvx.text import SEPARATORS, is_number
+from llr_cvx.inputs import contents
+from llr_cvx.text import cells_of, is_number, separator_of
 
 
 def read_matrix(path: str | Path, stream: IO[bytes] | None = None) -> FloatArray:
@@ -35,15 +34,8 @@ def read_columns(
         frame = read_table(path).frame.drop(columns=list(drop), errors="ignore")
         return list(frame), frame.to_numpy(float)
     try:
-        with opened(path, stream) as source, io.TextIOWrapper(source, "utf-8-sig", newline="") as text:
-            separator = max(SEPARATORS, key=text.readline().count)
-            text.seek(0)
-            reader = csv.reader(text, delimiter=separator, strict=True)
-            lines = [(reader.line_num, row) for row in reader if any(map(str.strip, row))]
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file") from None
-    except OSError as error:
-        raise OSError(f"cannot read {path}: {error.strerror or error}") from None
+        text = contents(path, stream).decode("utf-8-sig")
+        lines = [(k, row) for k, row in cells_of(text, separator_of(text), strict=True) if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not CSV in UTF-8: {error}") from None
     names = [name.strip() for name in lines[0][1]] if lines else []

@@ -6,18 +6,21 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.encoding import kind_of, numbers_of
-from llr_cvx.detection.tables import Format, Table, read_table
+from llr_cvx.detection.tables import Table, read_table
+from llr_cvx.text import printable
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d[\d.]*,\d+\s*")
-#: Numbers with thousands separators, currencies, units or per cent, and dates that are not written like 2024-12-31.
-NUMBER_LIKE = re.compile(r"[^\w\s.,+-]?\s*[+-]?\d[\d.,'\s]*(%|[^\w\s]|[A-Za-z]{1,3})?\s*")
-DATE_LIKE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*")
+#: Dates that are not written like 2024-12-31, and numbers with thousands separators, currencies, units or per cent.
+DISGUISES = (
+    (re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*"), "dates", "write them like 2024-12-31"),
+    (re.compile(r"[^\w\s.,+-]?\s*[+-]?\d[\d.,'\s]*(%|[^\w\s]|[A-Za-z]{1,3})?\s*"), "numbers", "write plain numbers"),
+)
 #: A category may have this many levels that look like numbers or dates, such as age groups.
 MAX_NUMBER_LIKE_LEVELS = 10
 #: Names of columns that identify rows; "index" only on its own, since a refractive_index is a measurement.
@@ -28,19 +31,11 @@ Missing = Literal["refuse", "drop", "median", "indicator"]
 
 
 class TableProblems(ValueError):
-    """All that is in the way of using two tables, each problem with what solves it."""
+    """All that is in the way of using two tables: a line for each problem, with what solves it."""
 
     def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = list(dict.fromkeys(problems))
-        super().__init__("; ".join(self.problems))
-
-
-class Pair(NamedTuple):
-    """Two DataFrames with the same columns, rows named by the index, the file by attrs["source"]; and notes."""
-
-    inliers: Any
-    test: Any
-    notes: list[str]
+        lines = [printable(problem) for problem in dict.fromkeys(problems)]
+        super().__init__(lines[0] if len(lines) == 1 else "\n  - ".join([f"{len(lines)} problems", *lines]))
 
 
 def read_pair(
@@ -49,32 +44,40 @@ def read_pair(
     id_column: str | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "refuse",
-    how: Sequence[Format] = (Format(),),
-) -> Pair:
+    sheets: Sequence[str] = (),
+    **text: Any,
+) -> tuple[Any, Any, list[str]]:
     """Read two tables; the columns are those of the first, found in the second up to case and blanks.
 
     Parameters
     ----------
     inliers, test : path
-        See `llr_cvx.detection.tables.read_table`.
+        See `llr_cvx.detection.tables.read_table`, also for `text`: sep, decimal and encoding.
     id_column : str, optional
         A column of unique row names in the second file; the first may lack it.
     drop : names
         Columns of either file to leave out.
     missing : "refuse", "drop", "median" or "indicator"
         Missing values are a problem, or a reason to leave a row out, or left to the `TableEncoder`.
-    how : sequence of Format
-        One for both tables, or one for each.
+    sheets : names or numbers
+        One for both workbooks, or one for each.
+
+    Returns
+    -------
+    inliers, test : DataFrame
+        With the same columns, rows named by the index, and the file by attrs["source"].
+    notes : list of str
 
     Raises
     ------
     TableProblems
         Every problem of both files, with its place and the option that solves it.
     """
-    tables, problems, notes = [], [], []
-    for path, form in ((inliers, how[0]), (test, how[-1])):
+    tables: list[Table] = []
+    problems, notes = [], []
+    for path, sheet in ((inliers, sheets[:1]), (test, sheets[-1:])):
         try:
-            tables.append(read_table(path, form))
+            tables.append(read_table(path, *sheet, **text))
         except (OSError, ValueError) as error:
             problems.append(str(error))
     if problems:
@@ -85,24 +88,22 @@ def read_pair(
     if renamed:
         checked.frame.rename(columns=renamed, inplace=True)
         notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    left_out = [{_alike(table, name) for table in tables} - {None} for name in drop]
-    problems += [
-        f"no column {name!r} to drop in either file" for name, found in zip(drop, left_out, strict=True) if not found
-    ]
-    ids = [_alike(table, id_column) if id_column is not None else None for table in tables]
+    dropped = {name: {_alike(table, name) for table in tables} - {None} for name in drop}
+    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
+    ids = [None if id_column is None else _alike(table, id_column) for table in tables]
     if id_column is not None and ids[1] is None:
         problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
-    unused = {*ids, *(name for found in left_out for name in found)}
-    unnamed = [name for name in known.frame if name not in unused and re.fullmatch(r"Unnamed: \d+", name)]
-    if unnamed:
+    unused = {*ids, *(name for found in dropped.values() for name in found)}
+    used = [name for name in known.frame if name not in unused]
+    if unnamed := [name for name in used if re.fullmatch(r"Unnamed: \d+", name)]:
         notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
-    used = [name for name in known.frame if name not in {*unused, *unnamed}]
+        used = [name for name in used if name not in unnamed]
     if not used:
         problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
     if lacking := [name for name in used if name not in checked.frame]:
         problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {_drop(lacking)}")
-    extra = [name for name in checked.frame if name not in {*known.frame, *unused} and not name.startswith("Unnamed: ")]
-    if extra:
+    others = [name for name in checked.frame if name not in {*known.frame, *unused}]
+    if extra := [name for name in others if not name.startswith("Unnamed: ")]:
         notes.append(f"ignored in {checked.source}: {listing(extra)}, which {known.source} has not")
     problems += [problem for name in used for problem in _misfits(known, checked, name)]
     filled = [name for name in used if name not in lacking and known.frame[name].notna().any()]
@@ -110,7 +111,11 @@ def read_pair(
         problems += [*_repeated(table, name), *(_absent(table, filled) if missing == "refuse" else [])]
     if problems:
         raise TableProblems(problems)
-    frames = [_with_names(table, used, name) for table, name in zip(tables, ids, strict=True)]
+    frames = []
+    for table, name in zip(tables, ids, strict=True):
+        frame = table.frame[used] if name is None else table.frame[used].set_axis(_ids(table, name), axis=0)
+        frame.attrs["source"] = table.source
+        frames.append(frame)
     if missing == "drop":
         gone = [frame.index[frame[filled].isna().any(axis=1)].astype(str) for frame in frames]
         frames = [frame.dropna(subset=filled) for frame in frames]
@@ -119,10 +124,9 @@ def read_pair(
         if any(map(len, gone)):
             some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
             notes.append(f"left out for missing values: {some}")
-    numeric = {
-        name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in frames[0].select_dtypes("number")
-    }
-    return Pair(frames[0], frames[1], [*notes, *row_name_note(numeric)])
+    numbers = frames[0].select_dtypes("number")
+    numeric = {name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in numbers}
+    return frames[0], frames[1], [*notes, *row_name_note(numeric)]
 
 
 def _alike(table: Table, name: str) -> str | None:
@@ -132,11 +136,9 @@ def _alike(table: Table, name: str) -> str | None:
     return found if len(plain) == len(table.frame.columns) or name in table.frame else None
 
 
-def _with_names(table: Table, used: list[str], ids: str | None) -> Any:
-    frame = table.frame[used]
-    frame = frame if ids is None else frame.set_axis(table.frame[ids].astype(str).str.strip(), axis=0)
-    frame.attrs["source"] = table.source
-    return frame
+def _ids(table: Table, name: str) -> Any:
+    """A column as text, empty where it is missing."""
+    return table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
 
 
 def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
@@ -144,23 +146,17 @@ def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
     kind = kind_of(known.frame[name])
     if kind == "category":
         text = known.frame[name].dropna().astype(str)
+        where = f"{known.source}, column {name!r} holds"
+        kind = next((of for of in ("number", "date") if np.mean(~np.isnan(numbers_of(text, of))) >= 0.5), "empty")
         commas = text.str.fullmatch(DECIMAL_COMMA)
         if commas.mean() >= 0.5:
-            yield f"{known.source}, column {name!r} holds numbers such as {text[commas].iloc[0]!r}: --decimal ,"
-        shares = {of: np.mean(~np.isnan(numbers_of(text, of))) for of in ("number", "date")}
-        if text.nunique() > MAX_NUMBER_LIKE_LEVELS and commas.mean() < 0.5 and max(shares.values()) < 0.5:
-            for pattern, what, cure in (
-                (DATE_LIKE, "dates", "write them like 2024-12-31"),
-                (NUMBER_LIKE, "numbers", "write plain numbers"),
-            ):
+            yield f"{where} numbers such as {text[commas].iloc[0]!r}: --decimal ,"
+        elif kind == "empty" and text.nunique() > MAX_NUMBER_LIKE_LEVELS:
+            for pattern, what, cure in DISGUISES:
                 alike = text.str.strip().str.fullmatch(pattern)
                 if alike.mean() >= 0.9:
-                    example = text[alike].iloc[0][:40]
-                    yield (
-                        f"{known.source}, column {name!r} holds {what} such as {example!r}: {cure}, or {_drop([name])}"
-                    )
+                    yield f"{where} {what} such as {text[alike].iloc[0][:40]!r}: {cure}, or {_drop([name])}"
                     return
-        kind = "number" if shares["number"] >= 0.5 else "date" if shares["date"] >= 0.5 else "empty"
     for table in (known, checked):
         if kind == "empty" or name not in table.frame:
             continue
@@ -188,7 +184,7 @@ def _absent(table: Table, names: Sequence[str]) -> Iterator[str]:
 def _repeated(table: Table, name: str | None) -> Iterator[str]:
     if name is None:
         return
-    ids = table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
+    ids = _ids(table, name)
     cure = f"give every row a unique id, or ignore the column ({_drop([name])}) to number the rows"
     for row in ids.index[(ids == "") | ids.duplicated()][:1]:
         first = table.place(ids.index[ids == ids[row]][0])

@@ -66,8 +66,7 @@ class Detection:
     @property
     def pvalues(self) -> FloatArray:
         """p-values of the test rows; NaN where there are none."""
-        n, rows = len(self.inliers), len(self.test)
-        return self.detector.pvalues_[n:] if self.held_out else np.full(rows, np.nan)
+        return self.detector.pvalues_[len(self.inliers) :] if self.held_out else np.full(len(self.test), np.nan)
 
     @cached_property
     def batch(self) -> BatchVerdict | None:
@@ -78,21 +77,13 @@ class Detection:
     @property
     def smallest_discovery(self) -> int:
         """The fewest rows that can be called outliers at once."""
-        rows = len(self.test)
-        return smallest_discovery(self.held_out, rows, self.detector.fdr) if self.detector.fdr is not None else 1
+        fdr = self.detector.fdr
+        return 1 if fdr is None else smallest_discovery(self.held_out, len(self.test), fdr)
 
     @property
     def too_few(self) -> bool:
         """Whether no row is called an outlier since there are too few inliers for it."""
-        fewest = self.smallest_discovery
-        return bool(self.held_out) and not self.explanations and 2 * fewest > len(self.test) + 1
-
-    @property
-    def intervals(self) -> tuple[FloatArray, FloatArray]:
-        """Proven lower and upper bounds of each test row's log r at the exact optimum."""
-        low, high = self.detector.solution_.certificate.score_bounds
-        n = len(self.inliers)
-        return self.base + low[n:], self.base + high[n:]
+        return bool(self.held_out) and not self.explanations and 2 * self.smallest_discovery > len(self.test) + 1
 
     def id_of(self, row: int) -> str:
         """The id of a pooled row."""
@@ -115,25 +106,23 @@ class Detection:
 
     def decision(self) -> list[str]:
         """What was decided, by which rule, and what that rule can and cannot see."""
-        rows, known, m, fdr = len(self.test), len(self.inliers), self.held_out, self.detector.fdr
-        rule, found, fewest = threshold_rule(self.detector), len(self.explanations), self.smallest_discovery
+        rows, known, m, fewest = len(self.test), len(self.inliers), self.held_out, self.smallest_discovery
+        rule, count = threshold_rule(self.detector), f"{len(self.explanations)} of {rows} test rows are outliers"
         if self.undecided:
             return [f"ranked only: {self.undecided}"]
-        count = f"{found} of {rows} test rows are outliers"
         if self.batch is None:
             return [f"{count} (threshold on log r: {self.detector.fitted_offset_:.4g}, {rule})"]
         if self.too_few:
             count = f"ranked only: {known} inliers are too few to call single rows outliers"
         limit = ""
-        if fdr is not None and fewest > 1:
-            alone = rows_needed(fdr / rows)
+        if self.detector.fdr is not None and fewest > 1:
+            alone = rows_needed(self.detector.fdr / rows)
             limit = f", so {fewest} rows must stand out before any is an outlier (1 with {alone} held out)"
-        whole = "BAD" if self.batch.bad else "not bad"
         return [
             f"{count} ({rule})",
             f"{m} of the {known} inliers are held out for p-values: none is below 1/{m + 1}{limit}",
-            f"the batch as a whole is {whole}: test rows score below held-out inliers in "
-            f"{100 * self.batch.below:.0f} % of pairs (p = {self.batch.pvalue:.2g})",
+            f"the batch as a whole is {'BAD' if self.batch.bad else 'not bad'}: test rows score below held-out inliers "
+            f"in {100 * self.batch.below:.0f} % of pairs (p = {self.batch.pvalue:.2g})",
         ]
 
     def parameters(self) -> dict[str, Any]:
@@ -157,10 +146,12 @@ class Detection:
     def as_dict(self) -> dict[str, Any]:
         """The whole result; `llr_cvx.cli.files.as_json` turns it into text."""
         solution, n = self.detector.solution_, len(self.inliers)
-        proof, (lower, upper) = solution.certificate, self.intervals
+        proof = solution.certificate
+        lower, upper = (self.base + end[n:] for end in proof.score_bounds)
         scores = self.scores()[["id", "log_ratio", "pvalue", "rank"]]
+        scores = scores.assign(relative_to_base=self.log_ratio - self.base, lower=lower, upper=upper)
         return {
-            "inliers": {"file": source(self.inliers), "rows": len(self.inliers)},
+            "inliers": {"file": source(self.inliers), "rows": n},
             "test": {"file": source(self.test), "rows": len(self.test)},
             "features": list(self.inliers.columns),
             "parameters": self.parameters(),
@@ -180,17 +171,11 @@ class Detection:
             "rows": "test_row, and ids where there is no id column, count the rows of a file from 1 without its "
             "header line; row and shares_with count the pooled rows from 0, inliers first",
             "outliers": [
-                {
-                    "id": self.id_of(e.row),
-                    "test_row": e.row - n + 1,
-                    "shares_with_ids": [*map(self.id_of, e.shares_with)],
-                }
-                | e.as_dict()
+                {"id": self.id_of(e.row), "test_row": e.row - n + 1}
+                | {"shares_with_ids": [*map(self.id_of, e.shares_with)], **asdict(e)}
                 for e in self.explanations
             ],
-            "scores": scores.assign(relative_to_base=self.log_ratio - self.base, lower=lower, upper=upper).to_dict(
-                "records"
-            ),
+            "scores": scores.to_dict("records"),
         }
 
     def scores(self) -> Any:
@@ -202,12 +187,11 @@ class Detection:
 
         rows = range(len(self.inliers), len(self.pooled))
         outliers = {e.row for e in self.explanations}
-        reasons = [
-            [f"{r.feature} = {r.shown}, {r.rank}" for r in self.features.reasons(i) if r.contribution < 0] for i in rows
-        ]
+        pushes = ([r for r in self.features.reasons(i) if r.contribution < 0] for i in rows)
+        reasons = ([f"{r.feature} = {r.shown}, {r.rank}" for r in found] for found in pushes)
         return pandas.DataFrame(
             {
-                "id": [self.id_of(row) for row in rows],
+                "id": self.test.index.astype(str),
                 "log_ratio": self.log_ratio,
                 "pvalue": self.pvalues,
                 "outlier": [None if self.undecided else int(row in outliers) for row in rows],

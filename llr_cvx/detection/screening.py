@@ -11,10 +11,11 @@ import numpy as np
 from llr_cvx.arrays import IntArray
 from llr_cvx.detection.encoding import TableEncoder, levels_of
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.features import TYPICAL_QUANTILES
+from llr_cvx.detection.features import TYPICAL_QUANTILES, TYPICAL_RANGE
 from llr_cvx.detection.pairs import Missing, listing
 from llr_cvx.detection.result import Detection
 from llr_cvx.detection.scalers import SCALINGS
+from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.graph import IsolatedWarning
 
 #: With fewer test rows, the quartiles of their scores mean little.
@@ -81,10 +82,9 @@ def _lowest(detector: LLRDetector, n_inliers: int) -> IntArray:
 def _notes(run: Detection) -> Iterator[str]:
     """What a reader should know: few rows, suspicious inliers, columns left out, rows apart, many outliers."""
     detector, n, rows, found = run.detector, len(run.inliers), len(run.test), len(run.explanations)
-    low, high = (f"{100 * quantile:g} %" for quantile in TYPICAL_QUANTILES)
     if n < MIN_INLIERS:
         yield (
-            f"only {n} inlier(s): scaling, scores and the {low} to {high} range of each feature rest on few rows; "
+            f"only {n} inlier(s): scaling, scores and the {TYPICAL_RANGE} range of each feature rest on few rows; "
             f"{MIN_INLIERS} or more are advised"
         )
     given = (detector.threshold, detector.contamination, detector.fdr, detector.false_alarm)
@@ -108,6 +108,11 @@ def _notes(run: Detection) -> Iterator[str]:
         yield (
             f"more than half of the test rows ({found} of {rows}) are called outliers: ordinary rows sit near "
             f"r = n/n' = {rows}/{n} = {rows / n:.3g}, so a threshold on r belongs below that"
+        )
+    if isinstance(detector, LLRDetectorCV) and not detector.curve_.informative:
+        yield (
+            "the choice of lambda1 means little: no value tells held-out test rows from inliers better than chance. "
+            "That is expected where outliers are few, and does not say that there are none"
         )
 
 

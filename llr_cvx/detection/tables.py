@@ -7,22 +7,20 @@ header line.
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
 import io
 import lzma
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from llr_cvx.extras import pip_install
-from llr_cvx.inputs import is_special, opened
-from llr_cvx.text import SEPARATORS, is_number
+from llr_cvx.inputs import contents, is_special
+from llr_cvx.text import cells_of, is_number, separator_of
 
 #: No table may hold more bytes than this, packed or unpacked.
 MAX_BYTES = 2**30
@@ -36,35 +34,26 @@ UNPACK: dict[str, Callable[[io.BytesIO], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Format:
-    """How to read text and workbooks; None: the most frequent separator, UTF-8, the first sheet."""
-
-    sep: str | None = None
-    decimal: str = "."
-    encoding: str | None = None
-    sheet: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A data frame, the file that it came from, and the text of that file with its separator, if it was text."""
+    """A data frame, the file that it came from, and, if that was text, the lines of its header and its rows."""
 
     source: str
     frame: Any
-    text: str = ""
-    sep: str = ","
+    lines: Sequence[int] = ()
 
     def place(self, row: int) -> str:
         """Where a row stands in the file: the line of a text, else its number."""
-        line = next((line for line, _ in islice(_cells(self.text, self.sep), row, None)), 0)
-        return f"line {line}" if line else f"row {row}"  # no line: no text, or one with a line of empty quotes
+        return f"line {self.lines[row]}" if row < len(self.lines) else f"row {row}"
 
 
-def read_table(path: str | Path, how: Format = Format()) -> Table:
+def read_table(
+    path: str | Path, sheet: str | None = None, sep: str | None = None, decimal: str = ".", encoding: str | None = None
+) -> Table:
     """Read a table; "-" is standard input.
 
-    The ending of a name says what the file is; the first bytes of a pipe do. Raises OSError or ValueError, which name
+    The ending of a name says what the file is; the first bytes of a pipe do. By default that is the first sheet of a
+    workbook, or text in UTF-8 whose cells have the most frequent separator. Raises OSError or ValueError, which name
     the file, the place in it and the option that helps.
     """
     piped = str(path) == "-"
@@ -73,13 +62,7 @@ def read_table(path: str | Path, how: Format = Format()) -> Table:
         import pandas
     except ImportError:
         raise ValueError(f"{name}: tables need pandas: {pip_install('tables')}") from None
-    try:
-        with opened(path, sys.stdin.buffer if piped else None) as source:
-            data = source.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{name}: no such file") from None
-    except OSError as error:
-        raise OSError(f"cannot read {name}: {error.strerror or error}") from None
+    data = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1)
     endings = [ending.lower() for ending in Path(path).suffixes]
     if piped or is_special(path):
         endings = [ending for start, ending in MAGIC.items() if data.startswith(start)]
@@ -88,20 +71,20 @@ def read_table(path: str | Path, how: Format = Format()) -> Table:
             with UNPACK[endings.pop()](io.BytesIO(data)) as packed:
                 data = packed.read(MAX_BYTES + 1)
         _limit(len(data))
-        ending, text, sep = endings[-1] if endings else "", "", ","
+        ending, lines = endings[-1] if endings else "", list[int]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles of a workbook, and mixed types in a column
             if ending in (".parquet", ".pq", ".feather", ".arrow"):
                 frame = _read_arrow(pandas, data, ending)
             elif ending in (".xlsx", ".xlsm"):
-                frame = _read_excel(pandas, data, how)
-                name += f", sheet {how.sheet}" if how.sheet else ""
+                frame = _read_excel(pandas, data, sheet)
+                name += f", sheet {sheet}" if sheet else ""
             elif ending in (".jsonl", ".ndjson"):
                 given = {"lines": True, "dtype": False, "convert_dates": False, "precise_float": True}
                 frame = pandas.read_json(io.BytesIO(data), **given)
             else:
-                frame, text, sep = _read_text(pandas, data, how)
-        return Table(name, _checked(frame), text, sep)
+                frame, lines = _read_text(pandas, data, sep, decimal, encoding)
+        return Table(name, _checked(frame), lines)
     except ImportError as error:
         raise ValueError(f"{name}: {error}; {pip_install('tables')}") from None
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
@@ -129,31 +112,27 @@ def _checked(frame: Any) -> Any:
     return frame
 
 
-def _cells(text: str, sep: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a text and the lines on which they end; blank lines count for none."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
-    return ((reader.line_num, row) for row in reader if len(row) > 1 or any(map(str.strip, row)))
-
-
-def _read_text(pandas: Any, data: bytes, how: Format) -> tuple[Any, str, str]:
+def _read_text(pandas: Any, data: bytes, sep: str | None, decimal: str, encoding: str | None) -> tuple[Any, list[int]]:
+    """The frame, and the lines of its header and its rows."""
     try:
-        text = data.decode(how.encoding or "utf-8-sig")
+        text = data.decode(encoding or "utf-8-sig")
     except UnicodeError as error:
         hint = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        raise ValueError(f"it is not {how.encoding or 'UTF-8'} text ({error}); try --encoding {hint}") from None
+        raise ValueError(f"it is not {encoding or 'UTF-8'} text ({error}); try --encoding {hint}") from None
     if "\0" in text:
         raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
-    sep = how.sep or max(SEPARATORS, key=text.lstrip("\r\n").partition("\n")[0].count)
-    header = next(_cells(text, sep), (0, []))[1]
-    if not any(map(str.strip, header)):
-        return pandas.DataFrame(), text, sep
-    for line, row in _cells(text, sep):
+    sep = sep or separator_of(text)
+    lines, header = [], next((row for _, row in cells_of(text, sep)), [])
+    for line, row in cells_of(text, sep):
+        lines.append(line)
         if len(row) > len(header):  # pandas may take the surplus for names of the rows
             commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
             raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
-    given = {"sep": sep, "decimal": how.decimal, "float_precision": "round_trip", "low_memory": False}
+    if not any(map(str.strip, header)):
+        return pandas.DataFrame(), lines
+    given = {"sep": sep, "decimal": decimal, "float_precision": "round_trip", "low_memory": False}
     frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
-    return frame.set_axis(header, axis=1), text, sep  # the names as they are: pandas makes them unique
+    return frame.set_axis(header, axis=1), lines  # the names as they are: pandas makes them unique
 
 
 def _read_arrow(pandas: Any, data: bytes, ending: str) -> Any:
@@ -176,11 +155,9 @@ def _read_arrow(pandas: Any, data: bytes, ending: str) -> Any:
     return frame.reset_index() if named else frame
 
 
-def _read_excel(pandas: Any, data: bytes, how: Format) -> Any:
+def _read_excel(pandas: Any, data: bytes, sheet: str | None) -> Any:
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         _limit(sum(part.file_size for part in book.infolist()))
-    sheet: Any = how.sheet or 0
-    if isinstance(sheet, str) and sheet.isdecimal():
-        sheet = int(sheet) - 1
-    whole = pandas.read_excel(io.BytesIO(data), sheet_name=sheet, header=None, na_values=["?"])
+    wanted = int(sheet) - 1 if sheet and sheet.isdecimal() else sheet or 0
+    whole = pandas.read_excel(io.BytesIO(data), sheet_name=wanted, header=None, na_values=["?"])
     return whole[1:].infer_objects().set_axis(list(whole.iloc[0]) if len(whole) else [], axis=1)

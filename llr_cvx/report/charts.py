@@ -8,10 +8,14 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.features import Column
-from llr_cvx.report.svg import px
 
 #: Size of a distribution on a card, and its bars: of numbers, and of the levels of a category.
 WIDTH, HEIGHT, MAX_BARS, MAX_LEVELS = 120.0, 30.0, 24, 8
+
+
+def px(x: float) -> str:
+    """A coordinate with at most one decimal."""
+    return f"{x:.1f}".rstrip("0").rstrip(".")
 
 
 class Distribution:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from llr_cvx.detection.explanation import Explanation, Reason
-from llr_cvx.detection.features import percent
+from llr_cvx.detection.explanation import Explanation
+from llr_cvx.detection.features import FeatureValue, percent
 from llr_cvx.detection.result import Detection, numbered, source
 from llr_cvx.extras import pip_install
 from llr_cvx.proofs.certificate import shown_gap
-from llr_cvx.report import charts
-from llr_cvx.report.svg import px
+from llr_cvx.report.charts import Distribution, histogram, px
 from llr_cvx.text import printable
 
 #: At most this many outliers are shown, each in the table and on a card; more than people read, and browsers are quick.
@@ -46,56 +45,37 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
         import jinja2
     except ImportError:
         raise ImportError("the page needs Jinja2: " + pip_install("tables")) from None
-    style, script = _template("page.css"), _template("page.js")
+    style, script = _text("page.css"), _text("templates/page.js")
     hashes = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
     solution, detector = run.detector.solution_, run.detector
     shown = (run.explanations or run.lowest)[:MAX_SHOWN]
     drawn = sorted({r.column for e in shown for r in pushing(e)[:MAX_CARD_FEATURES]})
-    undecided = run.undecided or np.isinf(detector.fitted_offset_)
-    held = detector.log_ratio_[detector.calibration_rows_]
-
-    def p(e: Explanation) -> str:
-        return f"{run.pvalues[e.row - len(run.inliers)]:.2g}" if run.held_out else "–"
+    cut = None if run.undecided or np.isinf(detector.fitted_offset_) else detector.fitted_offset_
 
     def visible(value: Any) -> Any:
         """No mark in a name may change the direction of the text around it."""
         return printable(value) if type(value) is str else value
 
     how: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined, "keep_trailing_newline": True}
-    environment = jinja2.Environment(loader=jinja2.FunctionLoader(_template), finalize=visible, **how)
-    return environment.get_template("page.html").render(
-        **{"run": run, "title": title, "style": style, "script": script, "p": p, "px": px, "pushing": pushing},
-        **{"percent": percent, "source": source, "numbered": numbered},
+    environment = jinja2.Environment(loader=jinja2.FunctionLoader(_text), finalize=visible, **how)
+    return environment.get_template("templates/page.html").render(
+        **{"run": run, "title": title, "style": style, "script": script, "rows": shown, "solution": solution},
+        **{"px": px, "pushing": pushing, "percent": percent, "source": source, "numbered": numbered},
         **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": run.feature_counts()},
         policy=SECURITY_POLICY.replace("'unsafe-inline'", "{}; script-src {}".format(*hashes)),
         date=(date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
-        score=lambda e: f"{e.log_ratio:.3f}".replace("-", "−"),
-        rows=shown,
         ranks={e.row: e.rank for e in shown if run.explanations},
-        symbols={k: charts.Distribution(run.features.columns[k], len(run.inliers)) for k in drawn},
-        histogram=charts.histogram(run.log_ratio, held, None if undecided else detector.fitted_offset_),
-        crossing=sum(not e.certain for e in run.explanations),
+        symbols={k: Distribution(run.features.columns[k], len(run.inliers)) for k in drawn},
+        histogram=histogram(run.log_ratio, detector.log_ratio_[detector.calibration_rows_], cut),
         gap=shown_gap(solution.certificate.relative_gap, ".1e"),
-        accuracy=[
-            ("status", f"{solution.status}: {solution.message}"),
-            ("objective J(W)", f"{solution.certificate.primal:.12g}"),
-            ("proven lower bound on the optimum", f"{solution.certificate.dual:.12g}"),
-            ("time", f"{solution.n_iter} iterations, {solution.seconds:.2f} s"),
-            *((name.replace("_", " "), _short(value)) for name, value in run.parameters().items()),
-        ],
     )
 
 
-def pushing(e: Explanation) -> list[Reason]:
+def pushing(e: Explanation) -> list[FeatureValue]:
     """The reasons that push a row towards "outlier", but for those that hardly do."""
     total = sum(abs(r.contribution) for r in e.reasons)
     return [r for r in e.reasons if r.contribution < 0 and -r.contribution >= 0.01 * total]
 
 
-def _short(value: Any) -> Any:
-    return f"{value:.4g}" if isinstance(value, float) else value
-
-
-def _template(name: str) -> str:
-    folder = files("llr_cvx.report")
-    return (folder if name == "page.css" else folder / "templates").joinpath(name).read_text(encoding="utf-8")
+def _text(name: str) -> str:
+    return files("llr_cvx.report").joinpath(name).read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -12,11 +13,10 @@ from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import (
     MAX_SHARED_ROWS,
     Features,
-    Reason,
     explain_rows,
     groups,
 )
-from llr_cvx.detection.features import describe
+from llr_cvx.detection.features import FeatureValue, describe
 from llr_cvx.detection.ranking import selected_features, selection_distance
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.exact import solve_exact
@@ -164,14 +164,14 @@ def test_negligible_weights_of_a_conic_solver_are_not_reasons():
 
 def test_json():
     table = fit().explain_table()
-    again = json.loads(json.dumps([e.as_dict() for e in table], allow_nan=False))
+    again = json.loads(json.dumps([asdict(e) for e in table], allow_nan=False))
     assert again[0]["reasons"][0]["feature"] == table[0].reasons[0].feature
     assert "contributes" in str(table[0])
 
 
 @pytest.mark.parametrize(("value", "position"), [(1600.0, "above"), (1400.0, "below"), (1500.0, "within")])
 def test_the_place_is_that_in_the_range_compared_with(value, position):
-    reason = Reason("speed", 0, value, (1445.0, 1554.0), weight=0.1, contribution=-0.5)
+    reason = FeatureValue("speed", 0, value, (1445.0, 1554.0), weight=0.1, contribution=-0.5)
     assert str(reason) == (
         f"speed = {value:.4g}, {position} the inliers' 5 % to 95 % range (1445 to 1554), contributes -0.5"
     )

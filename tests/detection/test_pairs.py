@@ -13,7 +13,6 @@ pytest.importorskip("openpyxl")
 
 from llr_cvx.detection.encoding import TableEncoder  # noqa: E402
 from llr_cvx.detection.pairs import TableProblems, read_pair  # noqa: E402
-from llr_cvx.detection.tables import Format  # noqa: E402
 
 RNG = np.random.default_rng(0)
 
@@ -65,7 +64,7 @@ def test_decimal_points_beside_decimal_commas(tmp_path: Path) -> None:
     for good, new in ((points, commas), (commas * 4, points)):
         with pytest.raises(TableProblems, match="--decimal ,"):
             pair(tmp_path, good, new)
-        known, test, _ = pair(tmp_path, good, new, how=[Format(decimal=",")])
+        known, test, _ = pair(tmp_path, good, new, decimal=",")
         assert TableEncoder().fit(known).kinds_["q"] == "number"
         assert TableEncoder().fit(test).kinds_["q"] == "number"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -123,7 +125,7 @@ def test_explanations_say_what_else_is_unusual(fitted):
             assert f"also unusual: x{u.column} = {u.value:.4g}, {u.position} the inliers'" in str(e)
             assert f"{100 * u.distance:.3g} % short of selection" in str(e)
         if e.also_unusual:
-            assert e.as_dict()["also_unusual"][0]["distance"] == e.also_unusual[0].distance
+            assert asdict(e)["also_unusual"][0]["distance"] == e.also_unusual[0].distance
 
 
 def test_explaining_a_data_frame_gives_a_data_frame(fitted):

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from llr_cvx.datasets import make_synthetic  # noqa: E402
 from llr_cvx.detection.estimator import LLRDetector  # noqa: E402
-from llr_cvx.detection.explanation import Explanation, Reason  # noqa: E402
+from llr_cvx.detection.explanation import Explanation  # noqa: E402
+from llr_cvx.detection.features import FeatureValue  # noqa: E402
 from llr_cvx.detection.selection import LambdaCurve  # noqa: E402
 from llr_cvx.report import plots  # noqa: E402
 from llr_cvx.solution import Trace  # noqa: E402
@@ -95,7 +96,7 @@ def test_many_features_are_shown_strongest_first_and_the_rest_summed_up(d):
         assert np.all(np.diff(peaks) <= 0)
         assert ticks[0] == f"f{np.abs(W).max(axis=0).argmax()}"
         assert "260 more: |weight| up to " in ax.get_ylabel()
-    reasons = [Reason(f"f{k}", k, 1.0, (0.0, 1.0), weight=1.0, contribution=-1.0 / (k + 1)) for k in range(d)]
+    reasons = [FeatureValue(f"f{k}", k, 1.0, (0.0, 1.0), weight=1.0, contribution=-1.0 / (k + 1)) for k in range(d)]
     e = Explanation(1, 0, -1.0, 0.3, (-1.0, -1.0), True, tuple(reasons), None, 0, 1, ())
     bars = draw(plots.plot_contributions(e))
     assert len(bars.patches) == 13

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-
-def px(x: float) -> str:
-    """A coordinate with at most one decimal."""
-    return f"{x:.1f}".rstrip("0").rstrip(".")
+from llr_cvx.report.charts import px
 
 
 def drawing(width: float, height: float, label: str, body: list[str]) -> str:
