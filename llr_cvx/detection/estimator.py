@@ -9,33 +9,28 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils import ClassifierTags, Tags, _safe_indexing, check_random_state, get_tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import ClassifierTags, Tags, _safe_indexing, check_random_state
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.detection import calibration
 from llr_cvx.detection.decision import Rule, decision_rule, far_out
-from llr_cvx.detection.encoding import by_owner
-from llr_cvx.detection.explanation import Explanation, Features, explain_rows
-from llr_cvx.detection.features import describe
 from llr_cvx.detection.labels import MEANING_OF_Y, signs_of
-from llr_cvx.detection.likelihood import held_out_loss
-from llr_cvx.detection.new_rows import FittedRows, Joined, fitted
-from llr_cvx.detection.partitions import by_partition, is_pandas
-from llr_cvx.detection.ranking import rank_features, selected_features, selection_distance
+from llr_cvx.detection.new_rows import FittedRows
+from llr_cvx.detection.reasons import Explaining
 from llr_cvx.detection.row_order import canonical_order, restored
+from llr_cvx.detection.scoring import signs
+from llr_cvx.detection.solving import solve_with
 from llr_cvx.graph import IsolatedWarning, build_graph, warn_isolated
 from llr_cvx.problem import Problem
-from llr_cvx.solution import ConvergenceWarning, Solution
-from llr_cvx.solvers.fast.solver import solve_fast
-from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.solution import Solution
 
 #: Chooses (lambda1, lambda2) for rows and their labels.
 Choice = Callable[[FloatArray, FloatArray], tuple[float, float]]
 
 
-class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class LLRDetector(Explaining, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """Find outliers among unlabelled rows, given known inliers, and the features that make them outliers.
 
     Each row i has its own weight vector w_i; all of them are fitted jointly, as the optimum of Eq. (5). The score
@@ -159,21 +154,6 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     [58, 59]
     """
 
-    coef_: FloatArray
-    intercept_: FloatArray | float
-    log_ratio_: FloatArray
-    offset_: float
-    fitted_offset_: float
-    solution_: Solution
-    joined_solution_: Solution
-    calibration_rows_: IntArray
-    suspicious_inliers_: IntArray
-    scaler_: Any
-    sigma_: float | None
-    n_neighbors_: int | None
-    n_iter_: int
-    n_features_in_: int
-
     def __init__(
         self,
         lambda1: float = 0.1,
@@ -218,8 +198,6 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags = ClassifierTags(multi_class=False)  # y is binary
         return tags
 
-    # ---- fitting -------------------------------------------------------------------------------------
-
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit the pooled rows X.
 
@@ -235,7 +213,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any) -> IntArray:
         """Fit, then label each fitted row +1 (inlier) or -1 (outlier) by its own score."""
         self.fit(X, y, **kwargs)
-        return _signs(self.log_ratio_ - self.fitted_offset_)
+        return signs(self.log_ratio_ - self.fitted_offset_)
 
     def _pooled(self, X: ArrayLike, y: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
         if y is None:
@@ -247,10 +225,6 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             return X, signs_of(column_or_1d(y))  # type: ignore[return-value]
         pooled, target = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         return pooled, signs_of(target)
-
-    @property
-    def _takes_tables(self) -> bool:
-        return self.scaler is not None and bool(get_tags(self.scaler).input_tags.categorical)
 
     def _fit(self, X: FloatArray, y: FloatArray, choose: Choice) -> Self:
         rule = decision_rule(
@@ -264,7 +238,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         labels[held] = -1.0
         self.calibration_rows_, self._checked = held, y < 0
         self.scaler_ = None if self.scaler is None else clone(self.scaler).fit(_safe_indexing(X, labels > 0))
-        self._owner: IntArray = getattr(self.scaler_, "owner_", np.arange(self.n_features_in_))
+        self._owner = getattr(self.scaler_, "owner_", np.arange(self.n_features_in_))
         X = self._scaled(X)
         if not held.size:
             self.solution_ = self.joined_solution_ = self._solve(X, y, choose)
@@ -306,15 +280,6 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             n_neighbors=graph.n_neighbors,
         )
 
-    def _graph_columns(self, n_features: int) -> IntArray:
-        names = getattr(self, "feature_names_in_", None)
-        owner = getattr(self, "_owner", np.arange(n_features))
-        chosen = check.columns(self.graph_columns, getattr(self, "n_features_in_", n_features), names, "graph_columns")
-        found = np.flatnonzero(np.isin(owner, chosen))
-        if not found.size:
-            raise ValueError("graph_columns are left out, since constant or text that names the rows: give others")
-        return found
-
     def _adopt(self, solution: Solution, X_held: FloatArray, rule: Rule) -> None:
         """Set the fitted attributes, given the fit and the scaled calibration rows."""
         problem = solution.problem
@@ -325,7 +290,7 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.log_ratio_ = problem.base + self._contributions(None).sum(axis=1)
         self.n_iter_ = solution.n_iter
         self.suspicious_inliers_ = self._suspicious(problem.y)
-        self._rows: Any = None
+        self._rows = None
         if self.new_rows is not None:
             self._rows = FittedRows(self.joined_solution_, self._graph_columns(d), self.new_rows)
         if not rule.calibrated:
@@ -348,216 +313,3 @@ class LLRDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         groups = [np.flatnonzero(~self._checked & (labels == sign)) for sign in (1.0, -1.0)]
         found = np.concatenate([rows[far_out(effect[rows])] for rows in groups])
         return np.asarray(found[np.argsort(-effect[found], kind="stable")])
-
-    # ---- p-values ---------------------------------------------------------------------------------------
-
-    @property
-    def pvalues_(self) -> FloatArray:
-        """p-values of the fitted rows; NaN for known inliers."""
-        self._require_calibration()
-        return self._pvalues
-
-    @by_partition
-    def pvalues(self, X: ArrayLike) -> FloatArray:
-        """p-value of each new row on its own: at most a with probability at most a if the row is an inlier.
-
-        For a batch of new rows, `llr_cvx.detection.calibration.benjamini_hochberg(pvalues, fdr)` says which to flag.
-        """
-        check_is_fitted(self)
-        self._require_calibration()
-        return calibration.conformal_pvalues(self.score_samples(X), self._calibration_scores)
-
-    def _require_calibration(self) -> None:
-        check_is_fitted(self)
-        if not len(self.calibration_rows_):
-            raise AttributeError(
-                "p-values need inliers that were held out in fit: set fdr (such as fdr=0.1) or false_alarm, and fit "
-                "again"
-            )
-
-    # ---- scores -----------------------------------------------------------------------------------------
-
-    def join(self, X: ArrayLike | None = None) -> Joined:
-        """Weight vectors, dual vectors and proven relative gap of each row; by default of the fitted rows.
-
-        With an intercept, the last column of `W` and `V` belongs to it; see `llr_cvx.detection.new_rows.Joined`.
-        """
-        return self._joined(X)[1]
-
-    def local_coef(self, X: ArrayLike) -> FloatArray:
-        """The weight vector of each row of X, with the intercept, if fitted, as the last column."""
-        return self.join(X).W
-
-    @by_partition
-    def score_samples(self, X: ArrayLike) -> FloatArray:
-        """log r of each row, independent of the other rows; low means outlier."""
-        return self._score(self._seen(X))
-
-    def _score(self, X: FloatArray) -> FloatArray:
-        """log r of validated and scaled new rows."""
-        X = self._with_constant(X)
-        contributions = self._rows.join(X).W * X
-        return np.asarray(self.joined_solution_.problem.base + contributions.sum(axis=1))
-
-    @by_partition
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """score_samples(X) - offset_: negative for outliers."""
-        return self.score_samples(X) - self.offset_
-
-    @by_partition
-    def predict(self, X: ArrayLike) -> IntArray:
-        """+1 for inliers, -1 for outliers."""
-        return _signs(self.decision_function(X))
-
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Log-likelihood per row of the labels y of rows that were not fitted; higher is better.
-
-        Minus the loss of `llr_cvx.detection.likelihood`, as in `LLRDetectorCV`: known inliers should score higher than
-        unlabelled rows. It needs no known outliers, and makes `GridSearchCV` work; both labels must occur in X, so
-        give it ``cv=StratifiedKFold(5, shuffle=True)`` or the like.
-        """
-        rows = self._with_constant(self._seen(X))
-        return -held_out_loss(self.joined_solution_, rows, signs_of(y), self._graph_columns(len(self._owner)))
-
-    # ---- reasons ------------------------------------------------------------------------------------------
-
-    @by_partition
-    def explain(self, X: ArrayLike | None = None) -> FloatArray:
-        """Contributions w_ik x_ik to the score: each row sums to log r - log(n/n').
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), optional
-            New rows; by default the fitted rows.
-
-        Returns
-        -------
-        array, or DataFrame if X is one, of shape (n_rows, n_features), with one more column if there is an intercept
-        """
-        contributions: FloatArray = by_owner(self._contributions(X), *self._owners)
-        if is_pandas(X):
-            return type(X)(contributions, index=X.index, columns=self._column_names())  # type: ignore[call-arg, call-overload, misc, return-value, union-attr]
-        return contributions
-
-    @by_partition
-    def feature_ranking(self, X: ArrayLike | None = None) -> IntArray:
-        """All feature indices of each row, the most responsible first.
-
-        Selected features come first, by the size of their contribution; then the others, by how close the row's dual
-        point was to selecting them (`llr_cvx.detection.ranking`).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), optional
-            New rows; by default the fitted rows.
-
-        Returns
-        -------
-        array of int, shape (n_rows, n_features)
-        """
-        rows, found = self._joined(X)
-        d, (owner, n) = self.n_features_in_, self._owners
-        selected = by_owner(selected_features(self.solution_.problem.X, found.W, rows), owner, n, np.logical_or)
-        distance = by_owner(selection_distance(found.V), owner, n, np.fmin)
-        return rank_features(by_owner(found.W * rows, owner, n)[:, :d], selected[:, :d], distance[:, :d])
-
-    def explain_table(
-        self,
-        rows: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        names: Sequence[str] | None = None,
-        group_rtol: float = 1e-3,
-    ) -> list[Explanation]:
-        """The outliers, worst first, with their reasons; see `llr_cvx.detection.explanation.Explanation`.
-
-        Parameters
-        ----------
-        rows : array-like of int, optional
-            Fitted rows to explain; by default the unlabelled rows below the threshold.
-        values : array-like or DataFrame of shape (n_samples, n_features), optional
-            The fitted rows in the units to show; by default as the model sees them.
-        names : sequence of str, optional
-            Feature names, if `fit` was given an array without them.
-        group_rtol : float
-            Rows joined by edges with ||w_i - w_j|| <= group_rtol max(||w_i||, ||w_j||) share their reasons.
-        """
-        check_is_fitted(self)
-        if rows is None:
-            rows = np.flatnonzero(self._checked & (self.log_ratio_ < self.fitted_offset_))
-        features = self._features(values, names)
-        return explain_rows(features, np.asarray(rows, dtype=np.int64), self.fitted_offset_, group_rtol)
-
-    def _features(self, values: ArrayLike | None = None, names: Sequence[str] | None = None) -> Features:
-        """The features of the fitted rows beside those of the known inliers; see `explain_table`."""
-        X, d, owner = self.solution_.problem.X, self.n_features_in_, self._owners[0]
-        if values is None and self._takes_tables:  # as encoded
-            owner, names = np.arange(X.shape[1]), names or self.scaler_.get_feature_names_out()
-        shown = X if values is None else values
-        if values is not None and not is_pandas(values):
-            shown = check.weight_matrix(values, (len(X), d), "values")
-        return Features(self.solution_, describe(shown, self._column_names(names), ~self._checked), owner)
-
-    def _joined(self, X: ArrayLike | None) -> tuple[FloatArray, Joined]:
-        """The rows as the model sees them, and their weight and dual vectors."""
-        check_is_fitted(self)
-        if X is None:
-            return self.solution_.problem.X, fitted(self.solution_)
-        rows = self._with_constant(self._seen(X))
-        return rows, self._rows.join(rows)
-
-    def _contributions(self, X: ArrayLike | None) -> FloatArray:
-        rows, found = self._joined(X)
-        return found.W * rows
-
-    def _column_names(self, names: Sequence[str] | None = None) -> list[str]:
-        if names is None:
-            names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
-        return [*map(str, names), *(["(intercept)"] if self.fit_intercept else [])]
-
-    @property
-    def _owners(self) -> tuple[IntArray, int]:
-        """The column of X that each column of the problem comes from, counting the intercept; and their number."""
-        owner, d = self._owner, self.n_features_in_
-        return (np.append(owner, d), d + 1) if self.fit_intercept else (owner, d)
-
-    def _with_constant(self, X: FloatArray) -> FloatArray:
-        return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
-
-    def _seen(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        if self._rows is None:
-            raise ValueError('fitted with new_rows=None: only fitted rows have scores; set it to "join" and fit again')
-        if self._takes_tables:
-            return self._scaled(X)  # type: ignore[arg-type]
-        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def _scaled(self, X: FloatArray) -> FloatArray:
-        if self.scaler_ is None:
-            return X
-        scaled = np.asarray(self.scaler_.transform(X), dtype=np.float64)
-        if scaled.shape != (len(X), len(self._owner)):
-            raise ValueError(
-                f"scaler made {scaled.shape[1]} columns out of {X.shape[1]}: it must keep the features, since they are "
-                "named as reasons; put other transformers before the detector in a Pipeline"
-            )
-        return scaled
-
-
-def solve_with(solver: str, problem: Problem, tol: float, max_iter: int = 300, verbose: Any = False) -> Solution:
-    """Run the named solver; warn if W is not proved optimal to `tol`."""
-    if solver in ("fast", "irls"):
-        solve = solve_fast if solver == "fast" else solve_irls
-        told = {"callback": verbose} if callable(verbose) else {"progress": bool(verbose)}
-        return solve(problem, tol=tol, max_iter=max_iter, **told)
-    if solver != "exact":
-        raise ValueError(f'solver must be "fast", "irls" or "exact", got {solver!r}')
-    from llr_cvx.solvers.exact import solve_exact  # CVXPY takes a second to import, and only this solver needs it
-
-    solution = solve_exact(problem, tol=tol)
-    if solution.status not in ("optimal", "uncertified"):
-        warnings.warn(f"{solution.solver}: {solution.message}", ConvergenceWarning, stacklevel=4)
-    return solution
-
-
-def _signs(decision: FloatArray) -> IntArray:
-    return np.where(decision >= 0, 1, -1)
