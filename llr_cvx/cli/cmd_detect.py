@@ -62,41 +62,33 @@ class Problems(click.ClickException):
         return str(self.__cause__)
 
 
-@click.command()
+@click.command(context_settings={"show_default": True})
 @click.option("--inliers", required=True, metavar="FILE", help=f"Rows known to be good, at least 20: {FORMATS}.")
 @click.option("--test", required=True, metavar="FILE", help="Rows to check; other columns than those are ignored.")
 @click.option("--sep", help="Separator of the cells of a text file. [default: the most frequent of , ; | and tab]")
-@click.option("--decimal", default=".", show_default=True, help="Decimal point of a text file, such as a comma.")
+@click.option("--decimal", default=".", help="Decimal point of a text file, such as a comma.")
 @click.option("--encoding", help="Encoding of a text file, such as latin-1. [default: UTF-8]")
 @click.option("--sheet", "sheets", multiple=True, metavar="NAME", help=SHEET_HELP)
-@click.option("--missing", type=click.Choice(get_args(Missing)), default="refuse", show_default=True, help=MISSING_HELP)
+@click.option("--missing", type=click.Choice(get_args(Missing)), default="refuse", help=MISSING_HELP)
 @click.option("--id", "id_column", metavar="NAME", help="Column of unique row names; not a feature.")
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
-@click.option("--scale", type=click.Choice(list(SCALINGS)), default="standard", show_default=True, help=SCALE_HELP)
-@click.option(
-    "--neighbors", "-k", "n_neighbors", type=click.IntRange(min=1), default=5, show_default=True, help="K of the graph."
-)
-@click.option(
-    "--sigma", type=opt.Width(), default="median", show_default=True, help="Gaussian width of the similarity."
-)
+@click.option("--scale", type=click.Choice(list(SCALINGS)), default="standard", help=SCALE_HELP)
+@click.option("--neighbors", "-k", "n_neighbors", type=click.IntRange(min=1), default=5, help="K of the graph.")
+@click.option("--sigma", type=opt.Width(), default="median", help="Gaussian width of the similarity.")
 @click.option("--graph-column", "graph_columns", multiple=True, metavar="NAME", help=GRAPH_HELP)
-@click.option("--setting", type=click.Choice(list(SETTINGS)), default="paper", show_default=True, help=SETTING_HELP)
+@click.option("--setting", type=click.Choice(list(SETTINGS)), default="paper", help=SETTING_HELP)
 @click.option("--lambda1", type=opt.NOT_NEGATIVE, help="Coupling of similar rows, instead of that of --setting.")
 @click.option("--lambda2", type=opt.NOT_NEGATIVE, help="Sparsity of the explanations, instead of that of --setting.")
 @click.option("--choose-lambda", is_flag=True, help="Choose lambda1 by the likelihood of held-out rows (5 folds).")
-@click.option("--fdr", type=float, callback=opt.level, help=FDR_HELP)
-@click.option("--false-alarm", type=float, callback=opt.level, help="Call rows with p at most this outliers.")
-@click.option(
-    "--seed", "random_state", type=int, default=0, show_default=True, help="Which inliers are held out for p-values."
-)
+@click.option("--fdr", type=float, callback=opt.share, help=FDR_HELP)
+@click.option("--false-alarm", type=float, callback=opt.share, help="Call rows with p at most this outliers.")
+@click.option("--seed", "random_state", type=int, default=0, help="Which inliers are held out for p-values.")
 @click.option("--threshold", "--tau", "threshold", type=opt.POSITIVE, metavar="TAU", help=THRESHOLD_HELP)
-@click.option(
-    "--contamination", type=float, callback=opt.share, help="Call this share of the rows outliers (0.05: 5 %)."
-)
+@click.option("--contamination", type=float, callback=opt.share, help="Call this share of the rows outliers.")
 @click.option("--intercept", "fit_intercept", is_flag=True, help="Add a constant feature.")
-@click.option("--solver", type=click.Choice(["fast", "irls", "exact"]), default="fast", show_default=True)
+@click.option("--solver", type=click.Choice(["fast", "irls", "exact"]), default="fast")
 @click.option("--tol", type=opt.POSITIVE, help="Relative duality gap to prove. [default: 1e-8; 1e-4 for many rows]")
-@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Outliers to print.")
+@click.option("--top", type=click.IntRange(min=0), default=20, help="Outliers to print.")
 @click.option("--quiet", "-q", is_flag=True, help="No notes and no progress.")
 @click.option("--verbose", "-v", is_flag=True, help="The solver's trace, and the time of each step.")
 @opt.output("--out", help="Write the scores of all test rows with their reasons: .csv, .parquet or .xlsx.")

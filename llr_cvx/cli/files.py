@@ -20,11 +20,12 @@ def read_weights(path: str | Path) -> FloatArray:
 
     Raises FileNotFoundError or OSError if it cannot be opened, ValueError or TypeError if it holds no such matrix.
     """
-    suffix = Path(path).suffix.lower()
-    if is_special(path):
-        with opened(path) as stream:
-            return _weights(path, _suffix_of(stream), stream)
-    return _weights(path, suffix, None)
+    if not is_special(path):
+        return _weights(path, Path(path).suffix.lower(), None)
+    with opened(path) as stream:
+        start = stream.read(2)
+        stream.seek(0)
+        return _weights(path, {b"PK": ".npz", b"\x93N": ".npy"}.get(start, ".csv"), stream)
 
 
 def _weights(path: str | Path, suffix: str, stream: IO[bytes] | None) -> FloatArray:
@@ -37,12 +38,6 @@ def _weights(path: str | Path, suffix: str, stream: IO[bytes] | None) -> FloatAr
     else:
         raise ValueError(f"{path}: W must be a .npy, .npz or .csv file, got {suffix or 'no suffix'!r}")
     return check.real_array(W, f"W in {path}", ndim=2)
-
-
-def _suffix_of(stream: IO[bytes]) -> str:
-    start = stream.read(6)
-    stream.seek(0)
-    return {b"PK": ".npz", b"\x93N": ".npy"}.get(start[:2], ".csv")
 
 
 def as_json(data: Any) -> bytes:

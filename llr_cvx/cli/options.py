@@ -47,20 +47,14 @@ class Width(click.ParamType):  # type: ignore[type-arg]
             self.fail(f'a number > 0 or "median" is needed, got {value!r}', param, ctx)
 
 
-def share(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
-    """Check a share in (0, 0.5]; percentages are a common mistake."""
-    if value is None or 0 < value <= 0.5:
+def share(_ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Check a rate between 0 and 1, or a contamination of at most 0.5; percentages are a common mistake."""
+    half = param.name == "contamination"
+    if value is None or (0 < value <= 0.5 if half else 0 < value < 1):
         return value
-    hint = f"; for {value:g} % write {value / 100:g}" if 0.5 < value <= 50 else ""
-    raise click.BadParameter(f"{value:g} is not a share above 0 and at most 0.5{hint}")
-
-
-def level(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
-    """Check a rate between 0 and 1; percentages are a common mistake."""
-    if value is None or 0 < value < 1:
-        return value
-    hint = f"; for {value:g} % write {value / 100:g}" if 1 <= value < 100 else ""
-    raise click.BadParameter(f"{value:g} is not between 0 and 1{hint}")
+    hint = f"; for {value:g} % write {value / 100:g}" if 0.5 < value <= (50 if half else 99) else ""
+    words = "a share above 0 and at most 0.5" if half else "between 0 and 1"
+    raise click.BadParameter(f"{value:g} is not {words}{hint}")
 
 
 def writable(ctx: click.Context, param: click.Parameter, value: Any) -> Any:

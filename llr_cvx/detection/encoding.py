@@ -239,7 +239,7 @@ def _frame(X: Any, names: Any = None) -> Any:
         raise ImportError("tables need pandas: " + pip_install("tables")) from None
     if not isinstance(X, pd.DataFrame):
         X = pd.DataFrame(np.asarray(X), columns=names)
-        X.columns = X.columns if names is not None else [f"x{k}" for k in range(X.shape[1])]
+        X = X if names is not None else X.add_prefix("x")
     if names is not None:
         if lacking := [name for name in names if name not in X]:
             raise ValueError(f"the table has no column {', '.join(map(repr, lacking))}")

@@ -89,7 +89,6 @@ class Features:
         self.parts = solution.W * X
         self.contribution = by_owner(self.parts, owner, d)
         self.selected = by_owner(selected_features(X, solution.W, X), owner, d, np.logical_or)
-
         proof = solution.certificate
         V = solution.problem.dual_vectors(proof.alpha, proof.U)
         self.distance = by_owner(selection_distance(V), owner, d, np.fmin)

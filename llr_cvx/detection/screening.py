@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from llr_cvx.arrays import IntArray
 from llr_cvx.detection.encoding import TableEncoder, levels_of
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.features import TYPICAL_QUANTILES, TYPICAL_RANGE
@@ -66,17 +65,12 @@ def detect(
         warnings.simplefilter("always")
         detector.fit(pooled, np.repeat([1.0, -1.0], [len(inliers), len(test)]), **fit)
     found = [] if undecided else detector.explain_table(values=pooled)
-    lowest = [] if found else detector.explain_table(_lowest(detector, len(inliers)), values=pooled)
+    first = np.argsort(detector.log_ratio_[len(inliers) :], kind="stable")[:LOWEST_SHOWN] + len(inliers)
+    lowest = [] if found else detector.explain_table(first, values=pooled)
     run = Detection(inliers, test, pooled, detector, scaling, found, lowest, undecided)
     run.notes.extend(_notes(run))
     run.notes.extend(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, IsolatedWarning)))
     return run
-
-
-def _lowest(detector: LLRDetector, n_inliers: int) -> IntArray:
-    """The pooled rows of the lowest scores among the test rows."""
-    order = np.argsort(detector.log_ratio_[n_inliers:], kind="stable")[:LOWEST_SHOWN]
-    return np.asarray(order + n_inliers, dtype=np.int64)
 
 
 def _notes(run: Detection) -> Iterator[str]:
