@@ -84,7 +84,7 @@ class Problems(click.ClickException):
 @click.option("--false-alarm", type=float, callback=opt.share, help="Call rows with p at most this outliers.")
 @click.option("--seed", "random_state", type=int, default=0, help="Which inliers are held out for p-values.")
 @click.option("--threshold", "--tau", "threshold", type=opt.POSITIVE, metavar="TAU", help=THRESHOLD_HELP)
-@click.option("--contamination", type=float, callback=opt.share, help="Call this share of the rows outliers.")
+@click.option("--contamination", type=float, callback=opt.share, help="Call this share of rows outliers (0.05: 5 %).")
 @click.option("--intercept", "fit_intercept", is_flag=True, help="Add a constant feature.")
 @click.option("--solver", type=click.Choice(["fast", "irls", "exact"]), default="fast")
 @click.option("--tol", type=opt.POSITIVE, help="Relative duality gap to prove. [default: 1e-8; 1e-4 for many rows]")
