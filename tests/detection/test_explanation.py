@@ -175,3 +175,13 @@ def test_the_place_is_that_in_the_range_compared_with(value, position):
     assert str(reason) == (
         f"speed = {value:.4g}, {position} the inliers' 5 % to 95 % range (1445 to 1554), contributes -0.5"
     )
+
+
+def test_a_missing_value_has_a_share_but_no_range():
+    order = np.array([1.0, 2.0, np.nan, 4.0, np.nan])
+    (column,) = describe(order[:, None], ["speed"], np.arange(5) < 4)
+    gone, there = column.of(4, column=0, distance=0.5), column.of(3, column=0, contribution=-1.0)
+    assert str(gone) == "speed = missing, seen in 25 % of the inliers, 50 % short of selection"
+    assert (gone.typical, gone.position, gone.rank) == (None, "within", gone.place)
+    assert there.typical == tuple(np.quantile([1.0, 2.0, 4.0], [0.05, 0.95]))
+    assert (there.position, there.rank) == ("above", "above 67 % of the inliers")
