@@ -1,4 +1,4 @@
-"""One BLAS thread a process, since the tests run in parallel; a cache folder of its own; Hypothesis profiles."""
+"""One BLAS thread a process, since the tests run in parallel; a cache folder of its own; who runs what; fixtures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,50 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """With `-n auto` one process more than cores: some tests wait for signals, limits and other programs."""
+    n = yield
+    return n if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else n + 1
+
+
+#: Files whose tests or fixtures take longest, of which each process gets some.
+LONGEST = (
+    "detection/test_calibration.py",
+    "project/test_notebooks.py",
+    "project/test_docs.py",
+    "instances/test_instances.py",
+    "experiments/test_reproduce.py",
+    "project/test_kills.py",
+    "project/test_distribution.py",
+    "detection/test_partitions.py",
+    "experiments/test_runner.py",
+    "benchmarks/test_benchopt.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each process starts with long tests, so that none is left over with one in the end.
+
+    The scheduler gives each an equal share of the list, in order, and takes from the end of a share what is stolen.
+    """
+    folder, shares = Path(__file__).parent, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    place = {folder / name: k for k, name in enumerate(LONGEST)}
+    long: list[list[pytest.Item]] = [[] for _ in range(shares)]
+    short: list[pytest.Item] = []
+    for item in items:
+        rank = place.get(item.path)
+        (short if rank is None else long[rank % shares]).append(item)
+    size = -(-len(items) // shares)
+    mixed: list[pytest.Item] = []
+    for share in long:
+        share.sort(key=lambda item: place[item.path])
+        room = max(0, size - len(share))
+        mixed += share + short[:room]
+        short = short[room:]
+    items[:] = mixed + short
 
 
 @pytest.fixture
