@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
 from llr_cvx.problem import Problem
-from llr_cvx.proofs.certificate import certificate, lower_bound
+from llr_cvx.proofs.certificate import Certificate, certificate, lower_bound
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers import irls, settings
 from llr_cvx.solvers.irls import Irls
@@ -360,10 +360,15 @@ def dual_of_another_problem(run: Run, at: Iterate) -> Iterate:
     return at
 
 
+@cache
+def proof_for_a_larger_lambda1(p: Problem) -> Certificate:
+    return llr.solve_irls(p.with_lambdas(lambda1=30 * p.lambda1), tol=1e-8).certificate
+
+
 def infeasible_dual_that_would_prove_a_wrong_W(run: Run, at: Iterate) -> Iterate:
     """On the way to the dual point of a larger lambda1, where D equals J of a W that is not optimal."""
     p, W = run.problem, 1.01 * run.best.W
-    c = llr.solve_irls(p.with_lambdas(lambda1=30 * p.lambda1), tol=1e-8).certificate
+    c = proof_for_a_larger_lambda1(p)
     target = p.objective(W) * (1.0 - 0.5 * TOL)
 
     def point(t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -429,6 +434,7 @@ def inject(phase: str, fault: Fault, monkeypatch: pytest.MonkeyPatch, entry: int
     return spoiled
 
 
+@cache
 def faulty_problem(phase: str) -> tuple[Problem, list[Solver]]:
     """Small problems on which these solvers go through the phase."""
     if phase == "rounding":
@@ -438,6 +444,11 @@ def faulty_problem(phase: str) -> tuple[Problem, list[Solver]]:
         return p, SOLVERS
     neighbour = llr.solve_fast(p.with_lambdas(lambda1=0.09))
     return p, [partial(llr.solve_fast, W0=neighbour)]
+
+
+@cache
+def proof_of_the_optimum(phase: str) -> Certificate:
+    return llr.solve_fast(faulty_problem(phase)[0], 1e-12).certificate
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -460,7 +471,7 @@ def test_every_fault_of_every_phase_is_seen_and_proves_nothing(
     phase: str, fault: Fault, every: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     p, solvers = faulty_problem(phase)
-    optimum = llr.solve_fast(p, 1e-12).certificate
+    optimum = proof_of_the_optimum(phase)
     for solve in solvers:
         with monkeypatch.context() as m:
             spoiled = inject(phase, fault, m, entry=-1 if every else {"irls": 5}.get(phase, 0))
@@ -476,16 +487,21 @@ def test_every_fault_of_every_phase_is_seen_and_proves_nothing(
         assert any(seen)
 
 
+@cache
+def solved_without_lambda2(solve: Solver) -> Solution:
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((40, 2)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    return solve(Problem(X, y, [(i, i + 1) for i in range(39)], np.ones(39), lambda1=3.0, lambda2=0.0))
+
+
 @pytest.mark.parametrize("phase", ["irls", "rounding"])
 @pytest.mark.parametrize("fault", [J_as_low_as_the_bound, J_negative, stale_dual_under_a_new_value])
 def test_without_lambda2_a_fault_does_not_pass_for_a_bounded_proof(
     phase: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(3)
-    X, y = rng.standard_normal((40, 2)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
-    p = Problem(X, y, [(i, i + 1) for i in range(39)], np.ones(39), lambda1=3.0, lambda2=0.0)
     for solve in SOLVERS:
-        honest = solve(p)
+        honest = solved_without_lambda2(solve)
+        p = honest.problem
         assert honest.status == "uncertified"
         with monkeypatch.context() as m:
             inject(phase, fault, m)
