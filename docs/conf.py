@@ -27,7 +27,7 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "beside"]
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "notebooks/*.ipynb", "notebooks/solutions/*", "*.md"]
 include_patterns += ["docs/lesson/plan.md", "docs/lesson/quiz.md", "docs/lesson/cheatsheet.md"]
-exclude_patterns = ["docs/_build", "**/.ipynb_checkpoints"]
+exclude_patterns = [".*", "docs/_build", "**/.ipynb_checkpoints"]  # an environment in .venv has many files to look at
 templates_path = ["_templates"]
 
 html_theme = "furo"
