@@ -1,4 +1,7 @@
-"""Fig. 1 of the paper: AUC against d, the learned weights, the scores and convergence."""
+"""Fig. 1 of the paper: AUC against d, the learned weights, the scores and convergence.
+
+Colours are those of `llr_cvx.report.plots`, and nothing is shown by colour alone.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.statistics import Summary
 from llr_cvx.problem import Problem
+from llr_cvx.report.plots import BLUE, GREEN, GREY, ORANGE
 from llr_cvx.solution import Solution
 
 #: method -> d -> summary over the trials
@@ -26,6 +30,7 @@ COLORS = {
     "kliep": "#009E73", "ulsif": "#0072B2", "rulsif": "#44AA99", "maxnorm": "#D55E00",
     "lokdr": "#AA4499", "llr": "#000000",
 }  # fmt: skip
+MARKERS = dict(zip(COLORS, "vs^DPXphd*o", strict=True))
 
 
 def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool], algorithm1: FloatArray) -> Figure:
@@ -41,7 +46,7 @@ def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool], algor
     algorithm1 : array
         J at the iterates W(0), W(1), ... of Algorithm 1 on that draw.
     """
-    figure = Figure(figsize=(12.0, 8.6), layout="constrained")
+    figure = Figure(figsize=(9.0, 8.0), layout="constrained")
     panels = figure.subplots(2, 2)
     draw_auc(panels[0, 0], auc)
     draw_weights(panels[0, 1], solution)
@@ -58,11 +63,12 @@ def draw_auc(ax: Axes, auc: Auc) -> None:
         error = np.array([by_d[k].sd / max(by_d[k].n, 1) ** 0.5 for k in d])
         style: dict[str, Any] = {"lw": 2.2, "zorder": 5} if key == "llr" else {"lw": 1.2}
         dashes = "--" if key == "maxnorm" else "-"
-        ax.plot(d, mean, dashes, marker="o", ms=3.5, color=COLORS[key], label=METHODS[key].label, **style)
+        style |= {"marker": MARKERS[key], "ms": 4.5, "color": COLORS[key], "label": METHODS[key].label}
+        ax.plot(d, mean, dashes, **style)
         ax.fill_between(d, mean - error, mean + error, color=COLORS[key], alpha=0.18, lw=0)
     n = max(s.n for by_d in auc.values() for s in by_d.values())
-    ax.set(xlabel="number of features d", ylabel="AUC", title=f"(a) AUC, mean ± standard error over {n} trials")
-    ax.legend(ncols=2, fontsize=8, framealpha=0.9)
+    ax.set(xlabel="number of features d", ylabel="AUC", title=f"(a) AUC ± standard error, {n} trials")
+    ax.legend(ncols=3, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
     ax.grid(alpha=0.25)
 
 
@@ -71,7 +77,7 @@ def draw_weights(ax: Axes, solution: Solution) -> None:
     W = solution.W.T
     limit = float(np.abs(W).max()) or 1.0
     image = ax.imshow(
-        W, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest",
+        W, aspect="auto", cmap="PuOr", vmin=-limit, vmax=limit, interpolation="nearest",
         extent=(0.5, W.shape[1] + 0.5, W.shape[0] + 0.5, 0.5),
     )  # fmt: skip
     ax.figure.colorbar(image, ax=ax, label="weight")
@@ -87,11 +93,11 @@ def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dty
     test = p.y < 0
     outlier = np.zeros(len(r), dtype=bool)
     outlier[test] = is_outlier
-    kinds = [("known inliers", ~test, "#56B4E9"), ("test inliers", test & ~outlier, "#009E73")]
-    for label, rows, color in [*kinds, ("test outliers", outlier, "#D55E00")]:
-        ax.scatter(sample[rows], r[rows], s=14, color=color, label=label)
-    ax.set(xlabel="sample", ylabel="r(x) = (n/n') exp(w·x)", title="(c) Scores: low is an outlier")
-    ax.legend(fontsize=8, loc="lower left")
+    kinds = [("known inlier", ~test, GREY, "s"), ("test row", test & ~outlier, BLUE, "o")]
+    for label, rows, color, marker in [*kinds, ("outlier", outlier, ORANGE, "^")]:
+        ax.scatter(sample[rows], r[rows], s=14, color=color, marker=marker, label=label)
+    ax.set(xlabel="sample", ylabel="r(x) = (n/n') exp(w·x)", title="(c) r: low is an outlier")
+    ax.legend(fontsize=9, loc="upper right")
     ax.grid(alpha=0.25)
 
 
@@ -101,16 +107,16 @@ def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> No
     if trace is None:
         raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
     step = np.arange(len(trace.best))  # both start from W = 0
-    ax.plot(np.arange(len(algorithm1)), algorithm1, color="#0072B2", marker="^", ms=3, label="J(W), Algorithm 1")
+    ax.plot(np.arange(len(algorithm1)), algorithm1, color=ORANGE, marker="s", ms=3, label="J(W), Algorithm 1")
     name = f"solve_{solution.solver.lower()}"
-    ax.plot(step, trace.best, color="#000000", marker="o", ms=3, label=f"best J(W), {name}")
-    ax.plot(step, trace.dual, color="#D55E00", marker="s", ms=3, label="its proven lower bound of J*")
+    ax.plot(step, trace.best, color=BLUE, marker="o", ms=3, label=f"best J(W), {name}")
+    ax.plot(step, trace.dual, "--", color=GREEN, marker="v", ms=3, label="its proven lower bound of J*")
     gap = max(solution.certificate.relative_gap, 1e-16)  # rounding can make it zero or negative
-    ax.set(xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven relative gap {gap:.0e}")
+    ax.set(xlabel="iteration", ylabel="objective", title=f"(d) Convergence, proven gap {gap:.0e}")
     low, high = float(solution.certificate.dual), float(max(*trace.best, *algorithm1))
     margin = 0.1 * (high - low) or 1.0
     ax.set_ylim(low - 2.0 * margin, high + margin)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=9)
     ax.grid(alpha=0.25)
 
 

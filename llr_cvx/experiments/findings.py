@@ -215,7 +215,7 @@ def _proofs(results: Results) -> str:
 def _time(results: Results) -> str:
     processor = sum(results.seconds[name][0] for name in TIMED)
     return (
-        f"all of this took {processor / 60:.1f} minutes of processor time, {processor / 120:.1f} at least on two cores."
+        f"all of this took {processor / 60:.1f} minutes of processor time, at least {processor / 120:.1f} on two cores."
     )
 
 

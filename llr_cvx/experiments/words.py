@@ -23,11 +23,12 @@ def bullets(items: Iterable[Finding]) -> str:
 
 
 def listed(items: Sequence[str], last: str = "and") -> str:
-    """A comma-separated list in words; "none" if it is empty.
+    """A list in words, with semicolons where an item has a comma of its own; "none" if it is empty.
 
-    >>> listed(["a", "b", "c"]), listed([])
-    ('a, b and c', 'none')
+    >>> listed(["a", "b", "c"]), listed(["a, 1", "b, 1", "b, 2"]), listed([])
+    ('a, b and c', 'a, 1; b, 1 and b, 2', 'none')
     """
     if len(items) < 2:
         return items[0] if items else "none"
-    return ", ".join(items[:-1]) + f" {last} {items[-1]}"
+    between = "; " if any("," in item for item in items) else ", "
+    return between.join(items[:-1]) + f" {last} {items[-1]}"

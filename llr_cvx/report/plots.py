@@ -187,7 +187,7 @@ def plot_contributions(
     ax = _axes(ax, (6.0, 0.9 + 0.42 * max(2, len(names))))
     place = np.arange(len(names))
     bars = ax.barh(place, pushes, color=[ORANGE if push < 0 else BLUE for push in pushes], height=0.6)
-    ax.bar_label(bars, [f"{push:+.2g}" for push in pushes], padding=3, fontsize="small")
+    ax.bar_label(bars, [f"{push:+.3g}" for push in pushes], padding=3, fontsize="small")
     ax.set_yticks(place, names)
     ax.invert_yaxis()
     ax.axvline(0.0, color=INK, lw=0.8)

@@ -53,7 +53,6 @@ def test_the_command_writes_its_files_and_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "N_TEST_INLIER", 30)
     monkeypatch.setattr(trials, "DIMENSIONS", (10,))
     monkeypatch.setattr("llr_cvx.experiments.variants.figure.DIMENSIONS", (10,))
-    monkeypatch.setattr("llr_cvx.experiments.variants.figure.MARKERS", "o")
     command = ["reproduce", "variants", "--trials", "2", "--jobs", "1", "--out", str(tmp_path)]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output

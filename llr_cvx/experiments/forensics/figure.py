@@ -18,7 +18,7 @@ __all__ = ["draw", "save"]
 
 def draw(items: Sequence[Evidence], fresh: Sequence[Evidence], ceilings: Sequence[Mapping[str, Any]]) -> Figure:
     """Printed means with standard deviations; every reading on test rows as a dot; what was confirmed; the ceilings."""
-    figure = Figure(figsize=(11.0, 6.6), layout="constrained")
+    figure = Figure(figsize=(9.0, 6.6), layout="constrained")
     ax = figure.subplots()
     place = np.arange(len(BENCHMARKS))
     own = honest(items)
@@ -46,7 +46,7 @@ def draw(items: Sequence[Evidence], fresh: Sequence[Evidence], ceilings: Sequenc
     )
     ax.axhline(0.5, color="#999999", lw=0.8, ls="--")
     ax.set_xticks(place, BENCHMARKS)
-    ax.set(ylabel="AUC", title="LLR's printed column, what readings of the paper give, and what labels would give")
-    figure.legend(fontsize=10, loc="outside lower center", ncols=2, frameon=False)
+    ax.set(ylabel="AUC", title="LLR: printed, as the paper may be read, and what labels would give")
+    figure.legend(fontsize=9, loc="outside lower center", ncols=2, frameon=False)
     ax.spines[["top", "right"]].set_visible(False)
     return figure
