@@ -47,6 +47,7 @@ def three_kinds_of_terms(fit: float, network: float, selection: float) -> str:
 @judge("4.3")
 def the_lowest_row_is_proved(tol: float) -> str:
     """The largest power of ten at which no interval reaches below that of the lowest row."""
+    require(f"{tol:e}".startswith("1.000000e-"), f"{tol:g} is not a tolerance of the form 10^-m")
     require(
         _lowest_is_proved(tol),
         f"stopped at {tol:g}, two intervals still overlap at the low end",
