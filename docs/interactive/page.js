@@ -196,8 +196,8 @@
       const [cx, cy] = taken[i];
       const outlier = i >= INSTANCE.X.length - OUTLIERS;
       if (outlier) add("path", { d: `M${cx} ${cy - 9}l8.5 15h-17z`, class: "solid outlier" });
-      else if (INSTANCE.y[i] < 0) add("rect", { x: cx - 6, y: cy - 6, width: 12, height: 12, class: "solid majoriser" });
-      else add("circle", { cx, cy, r: 6.5, class: "solid raw" });
+      else if (INSTANCE.y[i] < 0) add("circle", { cx, cy, r: 6.5, class: "solid raw" });
+      else add("rect", { x: cx - 6, y: cy - 6, width: 12, height: 12, class: "solid faint" });
       const [tx, ty] = roomiest([[18, -12], [-18, -12], [18, 14], [-18, 14], [0, -18], [0, 20]]
         .map(([dx, dy]) => [cx + dx, cy + dy]), taken);
       taken.push([tx, ty]);
