@@ -104,14 +104,14 @@ def gap_over_time(runs: dict[str, Solution], ax: Axes) -> None:
 
 
 def race_curves(results: Sequence[Any], entries: Sequence[str], ax: Axes) -> None:
-    """The smallest proven gap so far over seconds, for each entry on one instance; a diamond for a single answer."""
-    for entry, (colour, _) in zip(entries, SERIES, strict=False):
+    """The smallest proven gap so far over seconds, for each entry on one instance."""
+    for entry, (colour, mark) in zip(entries, SERIES, strict=False):
         row = next(row for row in results if row["entry"] == entry)
         curve = row["curve"] or [(row["seconds"], row["relative_gap"])]
         seconds, gap = np.array(curve).T
         lowest = np.maximum(np.minimum.accumulate(gap), 1e-14)
-        style = "-" if row["curve"] else "D"
-        ax.loglog(np.maximum(seconds, 1e-4), lowest, style, color=colour, label=entry)
+        look = {"color": colour, "ms": 5, "markevery": 0.12, "label": entry}
+        ax.loglog(np.maximum(seconds, 1e-4), lowest, f"{mark}-", **look)
     ax.set(xlabel="seconds")
 
 
@@ -138,7 +138,7 @@ def proven_scores(solution: Solution, truth: Any, is_outlier: Any, ax: Axes) -> 
         shown = rows[test][order]
         ax.scatter(place[shown], truth[order][shown], zorder=2, **style)
     ax.set(xlabel="test rows, by score", ylabel="score at the optimum")
-    ax.legend(loc="upper left")
+    ax.legend(loc="lower right")
 
 
 def log_bars(names: Sequence[str], values: Any, asked: float, words: Sequence[str], ax: Axes) -> None:
