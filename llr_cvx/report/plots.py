@@ -191,7 +191,7 @@ def plot_contributions(
     ax.set_yticks(place, names)
     ax.invert_yaxis()
     ax.axvline(0.0, color=INK, lw=0.8)
-    ax.margins(x=0.18)
+    ax.margins(x=0.3)
     ax.set_xlabel("contribution to log r")
     ax.set_title(title or f"row {explanation.row}: r = {explanation.ratio:.3g}", fontsize="medium")
     _bare(ax)

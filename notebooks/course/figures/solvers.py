@@ -110,7 +110,8 @@ def race_curves(results: Sequence[Any], entries: Sequence[str], ax: Axes) -> Non
         curve = row["curve"] or [(row["seconds"], row["relative_gap"])]
         seconds, gap = np.array(curve).T
         lowest = np.maximum(np.minimum.accumulate(gap), 1e-14)
-        look = {"color": colour, "ms": 5, "markevery": 0.12, "label": entry}
+        spread = 0.12 if row["curve"] else 1  # of the diagonal; a single answer is a marker alone
+        look = {"color": colour, "ms": 5, "markevery": spread, "label": entry}
         ax.loglog(np.maximum(seconds, 1e-4), lowest, f"{mark}-", **look)
     ax.set(xlabel="seconds")
 
