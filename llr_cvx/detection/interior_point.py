@@ -2,23 +2,24 @@
 
 With bounds t_j on ||w - a_j|| and b_k on |w_k| the problem of a row reads
 
-    min  log(1 + e^{w.x}) + sum_j c_j t_j + lambda2 (sum_k b_k)^2    over  ||w - a_j|| <= t_j,  -b_k <= w_k <= b_k.
+    min  beta log(1 + e^{w.x}) + sum_j c_j t_j + lambda2 (sum_k b_k)^2   over  ||w - a_j|| <= t_j,  -b_k <= w_k <= b_k.
 
 The multipliers are u_j, with ||u_j|| <= c_j, and p_k, q_k >= 0, with p_k + q_k = theta = 2 lambda2 sum_k b_k. On the
 central path all complementarity products agree,
 
     c_j t_j - u_j.(w - a_j) = p_k (b_k - w_k) = q_k (b_k + w_k) = mu,
 
-and stationarity reads alpha x + sum_j u_j + p - q = 0 with alpha = sigmoid(w.x). Each step uses Nesterov and Todd's
-scaling of the cones; eliminating everything but w leaves a diagonal matrix plus K + 2 rank-one terms, solved by
+and stationarity reads beta alpha x + sum_j u_j + p - q = 0 with alpha = sigmoid(w.x). Each step uses Nesterov and
+Todd's scaling of the cones; eliminating everything but w leaves a diagonal matrix plus K + 2 rank-one terms, solved by
 Woodbury's formula. Only elementwise operations and sums within a row are used, so the answer for a row is the same to
 the last bit whatever other rows are solved beside it.
 
-A row may have an entry x_k of 1e150. Its loss then bends so sharply that w_k is known through the score z = w.x
-alone, and two things keep such a row as accurate as any other. Where the curvature of the loss exceeds the rest of
-w_k's, Newton's system has z in place of w_k (`_System.put_score_for_largest`), since a large rank-one term on a small
-diagonal would cancel. And z then follows alpha, which the step changes nearly linearly, rather than the other way
-round (`_score_after`): z may have to go from -1e150 to -300 or back.
+Rows may have entries of 1e150, and three things keep such a row as accurate as any other. The score z = w.x is carried
+along with w, since huge terms cancel in it, and so are b_k - w_k and b_k + w_k, the smaller of which may be lost beside
+w_k. Where the curvature of the loss exceeds the rest of w_k's, k being the largest entry, Newton's system has z in
+place of w_k (`_System.put_score_for_largest`), since a large rank-one term on a small diagonal would cancel. And z then
+follows alpha, which the step changes nearly linearly, rather than the other way round (`_score_after`): z may have to
+go from -1e150 to -300 or back.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.detection.row_problems import RowProblems, dot, norms
 
 #: Share of the distance to the boundary of the cones that a step may go.
 BOUNDARY_SHARE = 0.95
@@ -38,6 +40,8 @@ START_ALPHA = (1e-3, 1.0 - 1e-3)
 SMALLEST_ALPHA = 1e-300
 #: The loss is steep where its curvature in the largest entry's direction is this many times the rest.
 STEEP = 100.0
+#: Where the terms of w.x are larger, rounding of w may take it away from z: w then follows z after every step.
+LARGE_TERMS = 1e6
 #: The share of mu aimed at in the next step, between these: the longer Newton's step alone, the smaller.
 CENTRING, CAUTIOUS_CENTRING = (1e-4, 0.8), (0.5, 0.8)
 #: mu at the start, as a multiple of J divided by the number of complementarity products. With 0.1, rows with d = 100
@@ -45,33 +49,15 @@ CENTRING, CAUTIOUS_CENTRING = (1e-4, 0.8), (0.5, 0.8)
 START_SHARE = 10.0
 
 
-class RowProblems(NamedTuple):
-    """M problems: x (M, d), anchors a_j (M, K, d), radii c_j > 0 (M, K) and lambda2 > 0 (M,)."""
-
-    x: FloatArray
-    anchors: FloatArray
-    radii: FloatArray
-    lambda2: FloatArray
-
-    def take(self, rows: Any) -> RowProblems:
-        """The problems of some of the rows."""
-        return RowProblems(*(array[rows] for array in self))
-
-    def objective(self, w: FloatArray) -> FloatArray:
-        """J of each row at w, with a score as large as rounding allows: huge terms of w.x may cancel."""
-        coupling = dot(self.radii, norms(w[:, None] - self.anchors))
-        terms = w * self.x
-        z = terms.sum(axis=1) + (w.shape[1] + 1) * np.finfo(float).eps * np.abs(terms).sum(axis=1)
-        return np.asarray(np.logaddexp(0.0, z) + coupling + self.lambda2 * np.abs(w).sum(axis=1) ** 2)
-
-
 class Iterate(NamedTuple):
-    """Primal and dual variables of M rows, strictly inside their cones, and theta."""
+    """Variables of M rows, strictly inside their cones: z = w.x, above = b - w and below = b + w."""
 
     w: FloatArray
+    z: FloatArray
     t: FloatArray
     u: FloatArray
-    b: FloatArray
+    above: FloatArray
+    below: FloatArray
     p: FloatArray
     q: FloatArray
     theta: FloatArray
@@ -86,48 +72,48 @@ class Iterate(NamedTuple):
         return Iterate(*(array + a * s for array, a, s in zip(self, lengths, step, strict=True)))
 
 
-def dot(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Inner products along the last axis."""
-    return np.asarray((a * b).sum(axis=-1))
-
-
-def norms(a: FloatArray) -> FloatArray:
-    """Euclidean norms along the last axis."""
-    return np.asarray(np.sqrt((a * a).sum(axis=-1)))
-
-
 def start(rows: RowProblems, w: FloatArray) -> Iterate:
     """A point near w whose complementarity products all equal mu; only stationarity is left to reach."""
     K, d = rows.anchors.shape[1:]
     J = rows.objective(w)
-    w = _with_plausible_score(rows, w, J)
-    mu = START_SHARE * J / (K + 2 * d)
+    w, z = _with_plausible_score(rows, w, J)
     delta = w[:, None] - rows.anchors
+    J = np.maximum(J, dot(rows.radii, norms(delta)))  # w may have been moved far from its anchors
+    mu = START_SHARE * J / (K + 2 * d)
     half = mu[:, None] / (2.0 * rows.radii)
-    t = half + np.sqrt(half * half + (delta * delta).sum(axis=2))
+    t = half + np.hypot(half, norms(delta))
     theta = np.maximum(2.0 * rows.lambda2 * np.abs(w).sum(axis=1), np.sqrt(4.0 * rows.lambda2 * d * mu))
     half_b = (mu / theta)[:, None]
-    b = half_b + np.sqrt(half_b * half_b + w * w)
+    b = half_b + np.hypot(half_b, w)
+    above, below = _slacks(w, b, 2.0 * half_b * b)
     theta = 2.0 * rows.lambda2 * b.sum(axis=1)
-    p, q = 0.5 * theta[:, None] * (1.0 + w / b), 0.5 * theta[:, None] * (1.0 - w / b)
-    return Iterate(w, t, (rows.radii / t)[:, :, None] * delta, b, p, q, theta)
+    p, q = ((0.5 * theta)[:, None] * slack / b for slack in (below, above))
+    return Iterate(w, z, t, (rows.radii / t)[:, :, None] * delta, above, below, p, q, theta)
 
 
-def _with_plausible_score(rows: RowProblems, w: FloatArray, J: FloatArray) -> FloatArray:
-    """w, moved along its row's largest entry so that alpha is possible at an optimum.
+def _slacks(w: FloatArray, b: FloatArray, product: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """b - w and b + w, whose product is given: the smaller one would be lost in a difference."""
+    larger = b + np.abs(w)
+    smaller = product / larger
+    return np.where(w > 0.0, smaller, larger), np.where(w > 0.0, larger, smaller)
 
-    There alpha |x_k| <= |v_k| + sum_j |u_jk|, with |v_k| <= 2 lambda2 ||w||_1 <= 2 sqrt(lambda2 J).
+
+def _with_plausible_score(rows: RowProblems, w: FloatArray, J: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """w and its score, moved along its row's largest entry so that alpha is possible at an optimum.
+
+    There beta alpha |x_k| <= |v_k| + sum_j |u_jk|, with |v_k| <= 2 lambda2 ||w||_1 <= 2 sqrt(lambda2 J).
     """
-    k = np.abs(rows.x).argmax(axis=1)
+    k, largest = rows.largest()
     bound = 2.0 * np.sqrt(rows.lambda2 * J) + rows.radii.sum(axis=1)
-    top = bound / np.maximum(bound, np.abs(rows.x[np.arange(len(k)), k]))
+    top = bound / np.maximum(bound, rows.beta * np.abs(largest))
     z = dot(w, rows.x)
     alpha = expit(z)
     low, high = START_ALPHA[0] * top, START_ALPHA[1] * top
     off = np.flatnonzero((alpha < low) | (alpha > high))
     w = w.copy()
-    w[off] = _with_score(rows.x[off], w[off], k[off], logit(np.clip(alpha, low, high))[off])
-    return w
+    z[off] = logit(np.clip(alpha, low, high))[off]
+    w[off] = _with_score(rows.x[off], w[off], k[off], z[off])
+    return w, z
 
 
 def _with_score(x: FloatArray, w: FloatArray, k: IntArray, z: FloatArray) -> FloatArray:
@@ -146,12 +132,13 @@ def step(rows: RowProblems, now: Iterate, centring: tuple[float, float] = CENTRI
     share = np.clip((1.0 - np.minimum(system.longest(newton), 1.0)) ** 2, *centring)
     direction = system.direction(share * system.mu)
     moved = now.moved(direction, np.minimum(BOUNDARY_SHARE * system.longest(direction), 1.0))
-    z, linear = system.z, dot(moved.w, rows.x)
-    wanted = _score_after(z, linear, *system.alpha_limits())
-    bent = np.flatnonzero(wanted != linear)
-    if bent.size:
-        _set_scores(rows, moved, bent, system.k[bent], wanted[bent])
-    return moved
+    wanted = _score_after(now.z, moved.z, *system.alpha_limits())
+    apart = (wanted != moved.z) | (np.abs(moved.w * rows.x).sum(axis=1) > LARGE_TERMS)
+    apart[system.steep] = True
+    at = np.flatnonzero(apart)
+    if at.size:
+        _set_scores(rows, moved, at, system.k[at], wanted[at])
+    return moved._replace(z=wanted)
 
 
 def _score_after(z: FloatArray, linear: FloatArray, low: FloatArray, top: FloatArray) -> FloatArray:
@@ -171,13 +158,12 @@ def _score_after(z: FloatArray, linear: FloatArray, low: FloatArray, top: FloatA
 
 def _set_scores(rows: RowProblems, now: Iterate, at: IntArray, k: IntArray, z: FloatArray) -> None:
     """Give some rows the scores z by their entries k of w; t and b follow, so that the point stays inside its cones."""
-    anchors, before, t, b = rows.anchors[at], now.w[at], now.t[at], now.b[at, k]
+    anchors, before, t, product = rows.anchors[at], now.w[at], now.t[at], now.above[at, k] * now.below[at, k]
     w = now.w[at] = _with_score(rows.x[at], before, k, z)
-    every = np.arange(len(at))
-    old, new = before[every, k], w[every, k]
+    new = w[np.arange(len(at)), k]
     rho, moved = norms(before[:, None] - anchors), norms(w[:, None] - anchors)
     now.t[at] = np.sqrt((t - rho) * (t + rho) + moved * moved)
-    now.b[at, k] = np.sqrt((b - old) * (b + old) + new * new)
+    now.above[at, k], now.below[at, k] = _slacks(new, np.sqrt(product + new * new), product)
 
 
 class _System:
@@ -189,13 +175,13 @@ class _System:
 
     def __init__(self, rows: RowProblems, now: Iterate) -> None:
         self.rows, self.now = rows, now
-        c, (w, t, u, b, p, q, theta) = rows.radii, now
+        c, (w, z, t, u, above, below, p, q, theta) = rows.radii, now
         K, d = rows.anchors.shape[1:]
         self.delta = w[:, None] - rows.anchors
         rho, size = norms(self.delta), norms(u)
         self.det_s, self.det_u = (t - rho) * (t + rho), (c - size) * (c + size)
         products = c * t - dot(self.delta, u)
-        self.mu = (products.sum(axis=1) + (p * (b - w) + q * (b + w)).sum(axis=1)) / (K + 2 * d)
+        self.mu = (products.sum(axis=1) + (p * above + q * below).sum(axis=1)) / (K + 2 * d)
 
         root_s, root_u = np.sqrt(self.det_s), np.sqrt(self.det_u)
         gamma = np.sqrt(0.5 * (1.0 + products / (root_s * root_u)))
@@ -206,16 +192,15 @@ class _System:
         self.cross = -2.0 * self.kappa * omega_0
         self.deficit = 2.0 * self.kappa / (2.0 * omega_0 * omega_0 - 1.0)
 
-        self.P, self.Q = p / (b - w), q / (b + w)
+        self.P, self.Q = p / above, q / below
         self.PQ = self.P + self.Q
         self.phi = (self.P - self.Q) / self.PQ
         self.stiffness = 1.0 + 2.0 * rows.lambda2 * (1.0 / self.PQ).sum(axis=1)
 
-        self.z = dot(w, rows.x)
-        alpha = expit(self.z)
-        slope = alpha * expit(-self.z)
+        alpha = rows.beta * expit(z)
+        slope = alpha * expit(-z)
         self.residual = alpha[:, None] * rows.x + u.sum(axis=1) + (p - q)
-        self.residual_theta = 2.0 * rows.lambda2 * b.sum(axis=1) - theta
+        self.residual_theta = rows.lambda2 * (above + below).sum(axis=1) - theta
         self.diagonal = 4.0 * self.P * (self.Q / self.PQ) + self.kappa.sum(axis=1)[:, None]
         loss = np.sqrt(slope)[:, None] * rows.x
         penalty = np.sqrt(2.0 * rows.lambda2 / self.stiffness)[:, None] * self.phi
@@ -228,8 +213,7 @@ class _System:
     def put_score_for_largest(self, slope: FloatArray, vectors: FloatArray) -> None:
         """Where the loss is steep, z / x_k becomes the unknown in place of w_k: their diagonal entries change roles."""
         every = np.arange(len(slope))
-        self.k = np.abs(self.rows.x).argmax(axis=1)
-        self.largest = self.rows.x[every, self.k]
+        self.k, self.largest = self.rows.largest()
         self.rest = self.diagonal[every, self.k].copy()
         curvature = slope * np.abs(self.largest) * np.abs(self.largest)
         self.steep = np.flatnonzero(curvature > STEEP * self.rest)
@@ -246,16 +230,16 @@ class _System:
         """The alpha above which the loss is steep, at most 1/2, and twice the one that stationarity allows."""
         size, bound = np.abs(self.largest), 2.0 * (self.now.theta + self.rows.radii.sum(axis=1))
         with np.errstate(divide="ignore", over="ignore"):
-            slope = np.clip(STEEP * self.rest / size / size, SMALLEST_ALPHA, 0.25)
-        return 2.0 * slope / (1.0 + np.sqrt(1.0 - 4.0 * slope)), bound / np.maximum(bound, size)
+            slope = np.clip(STEEP * self.rest / size / size / self.rows.beta, SMALLEST_ALPHA, 0.25)
+        return 2.0 * slope / (1.0 + np.sqrt(1.0 - 4.0 * slope)), bound / np.maximum(bound, self.rows.beta * size)
 
     def direction(self, target: FloatArray) -> Iterate:
         """The step towards complementarity products equal to `target`, one per row."""
-        (w, t, u, b, p, q, _), lambda2 = self.now, self.rows.lambda2
+        (_, _, t, u, above, below, p, q, _), lambda2 = self.now, self.rows.lambda2
         r_t = target[:, None] * t / self.det_s - self.rows.radii
         pull = (r_t / self.curvature_t * self.cross)[:, :, None] * self.omega - u
         pull += (target[:, None] / self.det_s)[:, :, None] * self.delta
-        r_p, r_q = target[:, None] / (b - w) - p, target[:, None] / (b + w) - q
+        r_p, r_q = target[:, None] / above - p, target[:, None] / below - q
         both = (r_p + r_q) / self.PQ
         r_theta = (2.0 * lambda2 * both.sum(axis=1) + self.residual_theta) / self.stiffness
         right = -self.residual - pull.sum(axis=1) - (r_p - r_q + self.phi * (r_theta[:, None] - r_p - r_q))
@@ -263,22 +247,25 @@ class _System:
         at, k = self.steep, self.k[self.steep]
         right[at] -= right[at, k][:, None] * self.ratios
         dw = right / self.diagonal - _combined(_substituted(self.small, dot(self.solved, right[:, None])), self.solved)
+        dz = dot(dw, self.rows.x)
+        dz[at] = self.largest[at] * dw[at, k]
         dw[at, k] -= dot(self.ratios, dw[at])
         along = dot(self.omega, dw[:, None])
         dt = (r_t - self.cross * along) / self.curvature_t
         du = self.kappa[:, :, None] * dw[:, None] - (self.deficit * along)[:, :, None] * self.omega + pull
         dtheta = r_theta + 2.0 * lambda2 * dot(self.phi, dw) / self.stiffness
-        db = both + self.phi * dw - dtheta[:, None] / self.PQ
-        return Iterate(dw, dt, du, db, r_p - self.P * (db - dw), r_q - self.Q * (db + dw), dtheta)
+        middle = both - dtheta[:, None] / self.PQ
+        d_above, d_below = middle - 2.0 * self.Q / self.PQ * dw, middle + 2.0 * self.P / self.PQ * dw
+        dp, dq = r_p - self.P * d_above, r_q - self.Q * d_below
+        return Iterate(dw, dz, dt, du, d_above, d_below, dp, dq, dtheta)
 
     def longest(self, step: Iterate) -> FloatArray:
         """How far each row can go along `step` before it leaves a cone."""
-        (w, t, u, b, p, q, _), (dw, dt, du, db, dp, dq, _) = self.now, step
+        (_, _, t, u, *now, _), (dw, _, dt, du, *changes, _) = self.now, step
         # (t + a dt)^2 - ||delta + a dw||^2 = det_s + 2 a inner + a^2 outer, and the same for c and u.
         inner, outer = t * dt - dot(self.delta, dw[:, None]), dt * dt - dot(dw, dw)[:, None]
         lengths = [_first_root(self.det_s, inner, outer), _first_root(self.det_u, -dot(u, du), -dot(du, du))]
-        for value, change in ((b - w, db - dw), (b + w, db + dw), (p, dp), (q, dq)):
-            lengths.append(_to_zero(value, change))
+        lengths.extend(map(_to_zero, now, changes))
         return np.asarray(np.concatenate(lengths, axis=1).min(axis=1))
 
 

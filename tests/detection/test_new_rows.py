@@ -124,6 +124,27 @@ def test_a_monstrous_entry_outside_the_graph_is_an_outlier_without_a_warning(set
     assert np.all(detector.feature_ranking(huge)[:, 0] == d // 2)
 
 
+@pytest.mark.parametrize("d", [3, 20])
+def test_monstrous_entries_beside_fitted_rows_without_weights_are_outliers_without_a_warning(d):
+    """A group of rows that are all zero has w_j = 0 exactly, and new rows join it by the columns of the graph."""
+    rng = np.random.default_rng(0)
+    inlier, test, zero = rng.normal(4.0, size=(60, d)), rng.normal(4.0, size=(20, d)), np.zeros((20, d))
+    detector = LLRDetector(graph_columns=[0, 1], sigma=1.0)
+    detector.fit(np.vstack([inlier, zero, test, zero]), np.repeat([1, -1], [80, 40]))
+    assert not detector.coef_[60:80].any()
+    far = 10.0 ** np.array([4, 5, 6, 8, 10, 12, 15, 20, 30, 77, 100, 150])
+    one = 0.1 * rng.normal(size=(24, d))
+    one[:, 2] = [*far, *-far]
+    several = 0.1 * rng.normal(size=(24, d))
+    several[:, 2:] = rng.choice([-1.0, 1.0], size=(24, d - 2)) * np.tile(far, 2)[:, None]
+    for rows in (one, several):
+        score = detector.score_samples(rows)
+        assert np.isfinite(score).all()
+        assert score.max() < detector.log_ratio_.min() - 5.0
+        assert np.all(detector.predict(rows) == -1)
+        assert detector.join(rows).relative_gap.max() <= 1e-9
+
+
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": True}, {"lambda1": 1.0, "lambda2": 0.01}])
 def test_scores_do_not_depend_on_the_batch_or_the_order_to_the_last_bit(parameters):
     inlier, test, _ = make_synthetic(7, 0, 60, 30, 4)

@@ -1,0 +1,159 @@
+"""The problem of a new row, and what a dual point proves about it in floating-point arithmetic.
+
+With the loss weighted by beta (1, but for scaling) the problem of a row and its dual are
+
+    J(w) = beta log(1 + e^{w.x}) + sum_j c_j ||w - a_j||_2 + lambda2 ||w||_1^2,
+    D(alpha, u) = beta H(alpha) - sum_j u_j.a_j - ||v||_inf^2 / (4 lambda2),   v = beta alpha x + sum_j u_j,
+
+for alpha in [0, 1] and ||u_j|| <= c_j. Computed, J is never too small and D never too large, whatever is rounded.
+
+Where entries of x are huge, v may be tiny beside its terms, so that nothing is left of it after rounding. Then v is
+chosen, and the equation for v defines the u_j of the strongest anchor, for which rounding hardly matters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llr_cvx.arrays import FloatArray, IntArray, row_norms
+from llr_cvx.proofs.certificate import EPS, UNDERFLOW, entropy
+
+#: A dual point is scaled down by this share, and more for many features, so that rounding leaves no u_j outside.
+BALL_MARGIN = 1e-12
+
+
+def dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner products along the last axis."""
+    return np.asarray((a * b).sum(axis=-1))
+
+
+def norms(a: FloatArray) -> FloatArray:
+    """Euclidean norms along the last axis."""
+    return np.asarray(np.sqrt((a * a).sum(axis=-1)))
+
+
+def safe_norms(a: FloatArray) -> FloatArray:
+    """The same where squares may underflow or overflow."""
+    return row_norms(a.reshape(-1, a.shape[-1])).reshape(a.shape[:-1])
+
+
+class RowProblems(NamedTuple):
+    """M problems: x (M, d), anchors a_j (M, K, d), radii c_j >= 0 (M, K), lambda2 > 0 and beta > 0 (M,)."""
+
+    x: FloatArray
+    anchors: FloatArray
+    radii: FloatArray
+    lambda2: FloatArray
+    beta: FloatArray
+
+    def take(self, rows: Any) -> RowProblems:
+        """The problems of some of the rows."""
+        return RowProblems(*(array[rows] for array in self))
+
+    def largest(self) -> tuple[IntArray, FloatArray]:
+        """The feature with the largest |x_k| of each row, and its entry."""
+        k = np.abs(self.x).argmax(axis=1)
+        return k, self.x[np.arange(len(k)), k]
+
+    def objective(self, w: FloatArray) -> FloatArray:
+        """J of each row at w, as large as rounding allows: huge terms of w.x may cancel."""
+        K, d = self.anchors.shape[1:]
+        terms = w * self.x
+        z = terms.sum(axis=1) + (d + 1) * EPS * np.abs(terms).sum(axis=1)
+        coupling = dot(self.radii, safe_norms(w[:, None] - self.anchors))
+        J = self.beta * np.logaddexp(0.0, z) + coupling + self.lambda2 * np.abs(w).sum(axis=1) ** 2
+        return np.asarray(J * (1.0 + (d + K + 8) * EPS))
+
+    def lowered(self, w: FloatArray) -> FloatArray:
+        """w, moved along the largest entry until w.x as `objective` takes it is no larger than w.x before rounding."""
+        k, largest = self.largest()
+        error = 2.0 * (w.shape[1] + 2) * EPS * np.abs(w * self.x).sum(axis=1)
+        w = w.copy()
+        w[np.arange(len(k)), k] -= np.divide(error, largest, out=np.zeros_like(error), where=largest != 0.0)
+        return w
+
+
+class Dual(NamedTuple):
+    """Dual points: alpha (M,), u (M, K, d) and v (M, d), equal to beta alpha x + sum_j u_j up to rounding."""
+
+    alpha: FloatArray
+    u: FloatArray
+    v: FloatArray
+
+    def take(self, rows: Any) -> Dual:
+        """The points of some of the rows."""
+        return Dual(*(array[rows] for array in self))
+
+    def put(self, rows: Any, other: Dual) -> None:
+        """Replace the points of some of the rows."""
+        for whole, part in zip(self, other, strict=True):
+            whole[rows] = part
+
+
+def feasible(rows: RowProblems, alpha: FloatArray, u: FloatArray, level: FloatArray | None = None) -> Dual:
+    """A dual point near (alpha, u); with a level, |v| is cut down to it by a change of the strongest anchor's u_j.
+
+    All of it is scaled down until every u_j is inside its ball, rounding included. D is concave and 0 at 0, so that a
+    positive D loses no larger share.
+    """
+    v = (rows.beta * alpha)[:, None] * rows.x + u.sum(axis=1)
+    if level is not None:
+        cut = np.clip(v, -level[:, None], level[:, None])
+        u = u.copy()
+        u[np.arange(len(u)), rows.radii.argmax(axis=1)] += cut - v
+        v = cut
+    margin = BALL_MARGIN + 2.0 * u.shape[2] * EPS
+    shrink = np.minimum(1.0, (rows.radii / norms(u)).min(axis=1)) * (1.0 - margin)
+    return Dual(shrink * alpha, shrink[:, None, None] * u, shrink[:, None] * v)
+
+
+def proven_by_u(rows: RowProblems, dual: Dual) -> FloatArray:
+    """D less its rounding errors if u is taken as it is, and v follows from it; -inf where u leaves its balls."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a hopeless candidate for a far row has D = -inf
+        outer = np.abs(dual.v) + _rounding_of_v(rows, dual)
+        return _bound(rows, dual.alpha, dual.u, rows.anchors, outer, safe_norms(dual.u))
+
+
+def proven_by_v(rows: RowProblems, dual: Dual) -> FloatArray:
+    """The same if v is taken as it is, and u_j of the strongest anchor follows from it.
+
+    With sum_i u_i.a_i = sum_i u_i.(a_i - a_j) + v.a_j - beta alpha x.a_j that u_j matters for its ball only.
+    """
+    every, j = np.arange(len(dual.v)), rows.radii.argmax(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = safe_norms(dual.u)
+        lengths[every, j] += safe_norms(_rounding_of_v(rows, dual))
+        own, centre = (rows.beta * dual.alpha)[:, None] * rows.x, rows.anchors[every, j][:, None]
+        terms = np.concatenate([dual.u, dual.v[:, None], -own[:, None]], axis=1)
+        points = np.concatenate([rows.anchors - centre, centre, centre], axis=1)
+        return _bound(rows, dual.alpha, terms, points, np.abs(dual.v), lengths)
+
+
+def _rounding_of_v(rows: RowProblems, dual: Dual) -> FloatArray:
+    """Bound on |v - beta alpha x - sum_j u_j|."""
+    (alpha, u, v), K = dual, dual.u.shape[1]
+    own = (rows.beta * alpha)[:, None] * rows.x
+    size = np.abs(own) + np.abs(u).sum(axis=1) + np.abs(v)
+    return np.asarray(np.abs(own + u.sum(axis=1) - v) + (K + 3) * (EPS * size + UNDERFLOW))
+
+
+def _bound(
+    rows: RowProblems, alpha: FloatArray, terms: FloatArray, points: FloatArray, v: FloatArray, lengths: FloatArray
+) -> FloatArray:
+    """beta H(alpha) - sum_j terms_j.points_j - max(v)^2 / (4 lambda2) less rounding; -inf where lengths > radii."""
+    n, d = points.shape[1:]
+    products = terms * points
+    pull, most = (each.sum(axis=2).sum(axis=1) for each in (products, np.abs(products)))
+    penalty, gain = (v.max(axis=1) / (2.0 * np.sqrt(rows.lambda2))) ** 2, rows.beta * entropy(alpha)
+    error = EPS * (8.0 * (gain + penalty) + (d + n + 8) * most) + (n * d + 8) * UNDERFLOW
+    inside = (lengths * (1.0 + (d + 8) * EPS) <= rows.radii).all(axis=1)
+    return np.where(inside, gain - pull - penalty - error, -np.inf)
+
+
+def share(J: FloatArray, D: FloatArray) -> FloatArray:
+    """(J - D) / J; infinite where that is no number, 0 where J = 0 by underflow."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.divide(J - D, J, out=np.where(J == 0.0, 0.0, np.inf), where=J > 0.0)
+    return np.where(np.isnan(gap), np.inf, gap)
