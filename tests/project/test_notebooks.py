@@ -127,8 +127,11 @@ class Client(nbclient.NotebookClient):  # type: ignore[misc, name-defined]
     Without this the reply is found when the time limit of the cell ends.
     """
 
+    started = False
+
     async def async_start_new_kernel_client(self) -> Any:
         client = await super().async_start_new_kernel_client()
+        self.started = True
         get_msg = client.shell_channel.get_msg
 
         async def look_again(timeout: float) -> Any:
@@ -149,8 +152,7 @@ def executed(notebook: Any, folder: Path, tries: int = 2) -> Any:
     try:
         return client.execute()
     except (RuntimeError, nbclient.exceptions.DeadKernelError):
-        started = any(cell.execution_count for cell in code_cells(notebook))
-        if started or tries == 1:
+        if client.started or tries == 1:
             raise
         return executed(notebook, folder, tries - 1)
 
