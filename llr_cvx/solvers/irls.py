@@ -128,6 +128,7 @@ class Irls:
         self.best.primal(self.at.W, self.at.objective)
         self.J = min(self.J, self.at.objective)
         self.D = max(self.D, self.best.bound(self.at.alpha, self.U))
+        self.rounding = self._rounding()
 
     def _schedule(self) -> None:
         """A smaller epsilon once the gap is down to the cost of smoothing; accurate systems where it is not falling."""
@@ -136,15 +137,17 @@ class Irls:
         self.rtol = float(np.clip(factor * self.rtol, settings.CG_TIGHTEST, settings.CG_LOOSEST))
         self.gap, self.held = self.J - self.D, self.held + 1
         settled = self.gap <= settings.SETTLED * (self.at.value - self.at.objective)
-        if (settled and not self.rounds) or self.held > settings.MAX_HELD:
+        if (settled and not self.rounding) or self.held > settings.MAX_HELD:
             self.held, self.W_before = 0, self.at.W
             self.at = smoothed(self.problem, self.at.W, settings.EPSILON_SHRINK * self.at.epsilon)
 
-    @property
-    def rounds(self) -> bool:
-        """Whether rounding lowers J at a tiny epsilon, so that a smaller one saves nothing and drowns in rounding."""
-        tiny = self.at.epsilon <= settings.TINY_EPSILON * self.last_epsilon
-        return tiny and self.problem.objective(self.rounded()) <= self.at.objective
+    def _rounding(self) -> Iterate | None:
+        """W rounded, if that does not raise J at a tiny epsilon: a smaller one would save nothing."""
+        if self.at.epsilon > settings.TINY_EPSILON * self.last_epsilon:
+            return None
+        W = self.rounded()
+        objective = self.problem.objective(W)
+        return Iterate(W, objective) if objective <= self.at.objective else None
 
     @property
     def iterate(self) -> Iterate:
@@ -174,8 +177,8 @@ class Irls:
 
 
 def rounding_proves(run: Run, irls: Irls) -> bool:
-    """Whether W would prove the gap if it were rounded now, at an epsilon that is held because rounding lowers J."""
-    return irls.rounds and run.best.relative_gap_of(run.problem.objective(irls.rounded())) <= run.tol
+    """Whether W would prove the gap if it were rounded now."""
+    return irls.rounding is not None and run.best.relative_gap_of(irls.rounding.objective) <= run.tol
 
 
 def round_off(run: Run, irls: Irls) -> None:

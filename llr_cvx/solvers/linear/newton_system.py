@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 
 import numpy as np
 
@@ -21,8 +20,7 @@ class Level(IntEnum):
 
     JACOBI = 0
     COARSE = 1
-    GROUPED = 2
-    FACTORED = 3
+    FACTORED = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,59 +42,49 @@ class Curvature:
 def solve_system(
     problem: Problem, H: Curvature, rhs: FloatArray, rtol: float, level: Level = Level.JACOBI
 ) -> tuple[FloatArray, int, Level]:
-    """H^-1 rhs by conjugate gradients, the iterations spent and the level of preconditioning it took.
+    """H^-1 rhs by conjugate gradients, the iterations spent, and the level to begin the next system with.
 
-    Each level goes on where the one before has not converged within its patience: block Jacobi, a coarse level
-    for samples that move as one, and where that is affordable a factorisation per feature, first among groups of such
-    samples and then among all.
+    Each preconditioner goes on where the one before has not converged within its patience.
     """
-    apply = _operator(problem, H)
-    x = np.sqrt(H.s)[:, None] * problem.X
-    jacobi = rank_two_inverse(H.Q + problem.graph.degrees(H.c)[:, None], x, H.sigma)
-    groups = cache(lambda: stiff_groups(problem, H.c))  # an easy system does not need them
-    alone, pieces = np.arange(problem.shape[0]), (H.c, H.Q, x, H.sigma)
-    make = {
-        Level.JACOBI: lambda: jacobi,
-        Level.COARSE: lambda: with_coarse_level(problem, jacobi, groups(), *pieces),
-        Level.GROUPED: lambda: factored(problem, jacobi, groups(), *pieces) or jacobi,
-        Level.FACTORED: lambda: factored(problem, jacobi, alone, *pieces) or jacobi,
-    }
-    solution, spent = None, 0
-    stages = _patience(problem, groups)
-    if level > Level.JACOBI:
-        every = list(stages)
-        stages = (stage for stage in every if stage[0] >= min(level, every[-1][0]))
-    for stage, patience in stages:
-        solution, n = conjugate_gradients(apply, make[stage](), rhs, rtol, patience, solution)
-        spent += n
+    apply, solution, spent = _operator(problem, H), None, 0
+    for stage, patience, precondition in stages(problem, H, level):
+        solution, n = conjugate_gradients(apply, precondition, rhs, rtol, patience, solution)
+        spent, level = spent + n, stage
         if n < patience:
             break
     assert solution is not None
-    if stage > Level.COARSE:
-        worth = worth_of_factors(problem, groups() if stage is Level.GROUPED else alone)
-        stage = stage if worth < settings.KEEP_FACTORED else Level.COARSE
-    return solution, spent, stage
+    return solution, spent, level
+
+
+def stages(problem: Problem, H: Curvature, level: Level) -> Iterator[tuple[Level, int, Operator]]:
+    """Preconditioners from a level on, each made when it is needed, and the iterations before the next takes over.
+
+    Block Jacobi, a coarse level for samples that move as one, and where that is affordable a factorisation per
+    feature, among all samples or else among such groups. A run that needed factors keeps them only if they are cheap.
+    """
+    x = np.sqrt(H.s)[:, None] * problem.X
+    jacobi, pieces = rank_two_inverse(H.Q + problem.graph.degrees(H.c)[:, None], x, H.sigma), (H.c, H.Q, x, H.sigma)
+    if level is Level.JACOBI:
+        yield Level.JACOBI, settings.EASY_CG, jacobi
+    groups, among = stiff_groups(problem, H.c), np.arange(problem.shape[0])
+    if worth_of_factors(problem, among) > settings.MAX_CG:
+        among = groups
+    worth = worth_of_factors(problem, among)
+    if level < Level.FACTORED or worth > settings.MAX_CG:
+        patience = int(min(worth, settings.MAX_CG))
+        yield Level.COARSE, patience, with_coarse_level(problem, jacobi, groups, *pieces)
+    if worth <= settings.MAX_CG:
+        kept = Level.FACTORED if worth < settings.KEEP_FACTORED else Level.COARSE
+        yield kept, settings.MAX_CG, factored(problem, jacobi, among, *pieces) or jacobi
 
 
 def worth_of_factors(problem: Problem, groups: IntArray) -> float:
-    """The conjugate gradient iterations that cost as much as a solution with factors for these groups."""
-    sizes = np.bincount(groups)
-    work = len(sizes) ** 3 + 5.0 * n_terms(sizes, problem.shape[1]) ** 2
-    return float(40.0 + work / (settings.FACTOR_COST * (len(groups) + len(problem.edges))))
-
-
-def _patience(problem: Problem, groups: Callable[[], IntArray]) -> Iterator[tuple[Level, int]]:
-    """Iterations after which each level gives way to the next; the last is followed to the end."""
-    N, d = problem.shape
-    yield Level.JACOBI, settings.EASY_CG
-    last = Level.COARSE
-    for level, of in ((Level.GROUPED, groups()), (Level.FACTORED, np.arange(N))):
-        sizes, worth = np.bincount(of), worth_of_factors(problem, of)
-        few = level is Level.FACTORED or 1 < len(sizes) <= settings.FEW_GROUPS * N
-        if few and worth <= settings.MAX_CG and d * len(sizes) ** 2 + n_terms(sizes, d) ** 2 <= settings.MAX_FACTORS:
-            yield last, int(worth)
-            last = level
-    yield last, settings.MAX_CG
+    """Conjugate gradient iterations that cost as much as factors for these groups; infinite without room for them."""
+    sizes, (N, d) = np.bincount(groups), problem.shape
+    n, terms = len(sizes), n_terms(sizes, d)
+    if d * n**2 + terms**2 > settings.MAX_FACTORS:
+        return np.inf
+    return 40.0 + (n**3 + 5.0 * terms**2) / (settings.FACTOR_COST * (N + len(problem.edges)))
 
 
 def _operator(problem: Problem, H: Curvature) -> Operator:

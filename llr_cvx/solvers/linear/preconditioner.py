@@ -6,9 +6,8 @@
   d x d block per group.
 * Factors. The coarse level leaves out how groups pull on each other. Where there are few of them, the graph Laplacian
   of c plus a diagonal is inverted for each feature, and the rank-one terms of the samples are added by Woodbury's
-  formula; block Jacobi is left with how samples move within their group. Where edges are stiff on many scales there is
-  no single grouping: for few samples each of them is a group. That is exact but for the direction d_e that each edge
-  leaves free.
+  formula; block Jacobi is left with how samples move within their group. For few samples each of them is a group:
+  that is exact but for the direction d_e that each edge leaves free.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from builders import random_problem
@@ -11,8 +13,8 @@ from scipy.sparse import csr_array
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.linear import newton_system
-from llr_cvx.solvers.linear.cg import conjugate_gradients, repeated_solver
-from llr_cvx.solvers.linear.newton_system import Curvature, Level, _operator, _patience, solve_system, worth_of_factors
+from llr_cvx.solvers.linear.cg import Operator, conjugate_gradients, repeated_solver
+from llr_cvx.solvers.linear.newton_system import Curvature, Level, _operator, solve_system, stages, worth_of_factors
 from llr_cvx.solvers.linear.preconditioner import few_terms, n_terms, stiff_groups
 
 
@@ -46,8 +48,18 @@ def dense(p: Problem, H: Curvature) -> np.ndarray:
     return M.reshape(N * d, N * d)
 
 
-def only(level: Level) -> list[tuple[Level, int]]:
-    return [(level, settings.MAX_CG)]
+def solved(p: Problem, H: Curvature, rhs: np.ndarray, rtol: float, level: Level) -> tuple[np.ndarray, int]:
+    """With the preconditioner of this level alone."""
+    _, _, precondition = list(stages(p, H, Level.JACOBI))[level]
+    return conjugate_gradients(_operator(p, H), precondition, rhs, rtol, settings.MAX_CG)
+
+
+def with_patience(monkeypatch: pytest.MonkeyPatch, *patience: int) -> None:
+    def impatient(p: Problem, H: Curvature, level: Level) -> Iterator[tuple[Level, int, Operator]]:
+        for (stage, _, precondition), n in zip(stages(p, H, level), patience[level:], strict=True):
+            yield stage, n, precondition
+
+    monkeypatch.setattr(newton_system, "stages", impatient)
 
 
 def test_the_operator_is_the_matrix_of_its_pieces() -> None:
@@ -59,30 +71,25 @@ def test_the_operator_is_the_matrix_of_its_pieces() -> None:
 
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize(("seed", "N", "d"), [(0, 12, 3), (1, 20, 5), (2, 30, 1)])
-def test_every_level_solves_the_system(
-    level: Level, seed: int, N: int, d: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_level_solves_the_system(level: Level, seed: int, N: int, d: int) -> None:
     p = random_problem(seed, N, d)
     H, rhs = curvature(p, seed), np.random.default_rng(seed).standard_normal(p.shape)
-    monkeypatch.setattr(newton_system, "_patience", lambda *_: only(level))
-    x, n, reached = solve_system(p, H, rhs, 1e-12)
+    x, n = solved(p, H, rhs, 1e-12, level)
     assert 0 < n < 200
-    assert reached == level
     exact = np.linalg.solve(dense(p, H), rhs.ravel())
     assert_allclose(x.ravel(), exact, rtol=1e-8, atol=1e-9 * np.abs(exact).max())
 
 
-def test_factors_solve_at_once_where_no_direction_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_solve_at_once_where_no_direction_is_free() -> None:
     p = random_problem(0, 20, 4)
     H, rhs = curvature(p, free=False, c_scales=4), np.random.default_rng(0).standard_normal(p.shape)
-    monkeypatch.setattr(newton_system, "_patience", lambda *_: only(Level.FACTORED))
-    x, n, _ = solve_system(p, H, rhs, 1e-8)
+    x, n = solved(p, H, rhs, 1e-8, Level.FACTORED)
     assert n == 1
     assert_allclose(x.ravel(), np.linalg.solve(dense(p, H), rhs.ravel()), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_edges_on_many_scales_are_easy_with_factors_only(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_on_many_scales_are_easy_with_factors_only(seed: int) -> None:
     """c_e from 1e-10 to 1, as with omega over ten orders of magnitude."""
     base = random_problem(seed, 80, 4)
     omega = np.logspace(-10, 0, len(base.edges))[np.random.default_rng(seed).permutation(len(base.edges))]
@@ -95,8 +102,7 @@ def test_edges_on_many_scales_are_easy_with_factors_only(seed: int, monkeypatch:
     rhs = rng.standard_normal(p.shape)
     spent = {}
     for level in Level:
-        monkeypatch.setattr(newton_system, "_patience", lambda *_, level=level: only(level))
-        x, spent[level], _ = solve_system(p, H, rhs, 1e-8)
+        x, spent[level] = solved(p, H, rhs, 1e-8, level)
         if level is Level.FACTORED:
             exact = np.linalg.solve(dense(p, H), rhs.ravel())
             assert_allclose(x.ravel(), exact, atol=1e-4 * np.abs(exact).max())
@@ -114,12 +120,11 @@ def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept(monke
         1e4 * omega, none, none, np.full(80, 0.1), 0.1 * rng.standard_normal(p.shape), 1e-6 * np.ones(p.shape)
     )
     rhs = rng.standard_normal(p.shape)
-    *before, (last, _) = _patience(p, lambda: stiff_groups(p, H.c))
-    monkeypatch.setattr(newton_system, "_patience", lambda *_: [*((stage, 20) for stage, _ in before), (last, 500)])
+    with_patience(monkeypatch, 20, 20, 500)
     monkeypatch.setattr(settings, "KEEP_FACTORED", np.inf)
     x, n, level = solve_system(p, H, rhs, 1e-8)
-    assert level == last == Level.FACTORED
-    assert 20 * len(before) < n <= 20 * len(before) + 5
+    assert level == Level.FACTORED
+    assert 40 < n <= 45
     again, n, level = solve_system(p, H, rhs, 1e-8, level)
     assert (level, n <= 3) == (Level.FACTORED, True)
     assert_allclose(again, x, atol=1e-4 * np.abs(x).max())
@@ -140,28 +145,38 @@ def test_each_level_goes_on_where_the_one_before_has_stopped(monkeypatch: pytest
         return x, n
 
     monkeypatch.setattr(newton_system, "conjugate_gradients", watched)
-    monkeypatch.setattr(newton_system, "_patience", lambda *_: [(level, 3) for level in Level])
+    with_patience(monkeypatch, 3, 3, 3)
     solve_system(p, H, rhs, 1e-14)
     assert len(values) == 1 + len(Level)
     assert np.all(np.diff(values) < 0)
 
 
-def test_factors_are_for_few_samples_and_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_are_for_few_samples_or_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     p, alone = random_problem(0, 40, 4), np.arange(40)
-    pairs = alone // 2
+    pairs, H, among = alone // 2, curvature(p), []
 
-    def levels(groups: np.ndarray) -> list[Level]:
-        return [level for level, _ in _patience(p, lambda: groups)]
+    def factored(problem: Problem, smoother: Operator, groups: np.ndarray, *_: np.ndarray) -> None:
+        among.append(groups)
 
-    assert levels(pairs) == list(Level)
-    assert levels(alone) == levels(np.zeros(40, int)) == [Level.JACOBI, Level.COARSE, Level.FACTORED]
+    def kinds(groups: np.ndarray) -> list[Level]:
+        among.clear()
+        monkeypatch.setattr(newton_system, "stiff_groups", lambda *_: groups)
+        monkeypatch.setattr(newton_system, "factored", factored)
+        return [level for level, _, _ in stages(p, H, Level.JACOBI)]
+
+    def groups_are_used_where_samples_are_too_many() -> None:
+        assert kinds(pairs) == list(Level)
+        assert_allclose(among, [pairs])
+        assert kinds(alone) == [Level.JACOBI, Level.COARSE]
+        assert [level for level, _, _ in stages(p, H, Level.FACTORED)] == [Level.COARSE]
+
+    assert kinds(pairs) == list(Level)
+    assert_allclose(among, [alone])
     monkeypatch.setattr(settings, "MAX_FACTORS", 4 * 40**2 + 80**2 - 1)
-    assert levels(pairs) == [Level.JACOBI, Level.COARSE, Level.GROUPED]
-    assert levels(alone) == [Level.JACOBI, Level.COARSE]
+    groups_are_used_where_samples_are_too_many()
     monkeypatch.undo()
     monkeypatch.setattr(settings, "MAX_CG", int(worth_of_factors(p, alone)) - 1)
-    assert levels(pairs) == [Level.JACOBI, Level.COARSE, Level.GROUPED]
-    assert levels(alone) == [Level.JACOBI, Level.COARSE]
+    groups_are_used_where_samples_are_too_many()
 
 
 def two_scales(seed: int, n_groups: int = 12) -> tuple[Problem, Curvature]:
@@ -183,11 +198,11 @@ def test_groups_that_pull_on_each_other_are_easy_with_factors_among_them(
 ) -> None:
     p, H = two_scales(seed)
     assert_allclose(stiff_groups(p, H.c), np.arange(len(p.y)) // 5)
-    rhs, spent = np.random.default_rng(seed).standard_normal(p.shape), {}
-    for level in (Level.COARSE, Level.GROUPED):
-        monkeypatch.setattr(newton_system, "_patience", lambda *_, level=level: only(level))
-        x, spent[level], _ = solve_system(p, H, rhs, 1e-10)
-    assert 3 * spent[Level.GROUPED] < spent[Level.COARSE]
+    rhs = np.random.default_rng(seed).standard_normal(p.shape)
+    monkeypatch.setattr(settings, "MAX_FACTORS", 1e4)  # enough for twelve groups
+    _, coarse = solved(p, H, rhs, 1e-10, Level.COARSE)
+    x, grouped = solved(p, H, rhs, 1e-10, Level.FACTORED)
+    assert 3 * grouped < coarse
     exact = np.linalg.solve(dense(p, H), rhs.ravel())
     assert_allclose(x.ravel(), exact, atol=1e-6 * np.abs(exact).max())
 
