@@ -65,6 +65,27 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
             lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)=]|$)(?! :)", r"\\_", line)
 
 
+def keep_together(app: Any, doctree: nodes.document, name: str) -> None:
+    """Put formulas and short code on one line with the bracket before them and the punctuation after them."""
+    for node in list(doctree.findall(lambda node: isinstance(node, (nodes.math, nodes.literal)))):
+        if isinstance(node, nodes.literal) and len(node.astext()) > 30:
+            continue
+        parent, place = node.parent, node.parent.index(node)
+        start, end, opening, closing = place, place + 1, "", ""
+        if place and isinstance(before := parent[place - 1], nodes.Text):
+            start, opening = place - 1, re.search(r"[(\[“]*$", before)[0]
+        if end < len(parent) and isinstance(after := parent[end], nodes.Text):
+            end, closing = end + 1, re.match(r"[\])”.,:;?!]*", after)[0]
+        if opening or closing:
+            inside = (nodes.Text(opening), node.deepcopy(), nodes.Text(closing))
+            pieces = [nodes.inline("", "", *inside, classes=["together"])]
+            if start < place:
+                pieces.insert(0, nodes.Text(before.removesuffix(opening)))
+            if end > place + 1:
+                pieces.append(nodes.Text(after.removeprefix(closing)))
+            parent[start:end] = pieces
+
+
 def write_formula(display: str) -> Any:
     """Return a visitor that writes TeX as MathML."""
 
@@ -86,6 +107,7 @@ def add_pages(app: Any, failure: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
+    app.connect("doctree-resolved", keep_together)
     app.connect("build-finished", add_pages)
     app.add_html_math_renderer("mathml", (write_formula("inline"), None), (write_formula("block"), None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

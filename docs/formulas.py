@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import latex2mathml.converter
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 LIMITS = ("\N{N-ARY SUMMATION}", "max", "min", "argmax", "argmin")
+SIGNS = ("\N{MINUS SIGN}", "+", "\N{PLUS-MINUS SIGN}")
+CLOSING = (")", "]", "}", "|", "\N{DOUBLE VERTICAL LINE}")
+THIN = "0.17em"
 ElementTree.register_namespace("", MATHML)
 
 
@@ -27,10 +30,8 @@ def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
     """Replace what depends on the reader's math font, or is not in MathML Core, by what every browser draws."""
     tag, children = element.tag.removeprefix(f"{{{MATHML}}}"), list(element)
     last = "".join(children[-1].itertext()) if children else ""
-    for child, after in pairwise(children):
-        if child.text == "log" and after.text != "(":  # a thin space, as TeX sets it
-            child.tag = f"{{{MATHML}}}mo"
-            child.attrib.update(lspace="0", rspace="0.17em")
+    if tag == "mrow":
+        space_operators(children)
     if tag == "mo" and element.text in ("\N{DOUBLE VERTICAL LINE}", "|"):
         element.attrib.setdefault("stretchy", "false")  # else the bar before a term grows with what follows,
         element.attrib.update(lspace="0", rspace="0")  # and one that is taken for an operator stands apart
@@ -53,3 +54,39 @@ def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
         del element.attrib["notation"]
     elif tag == "msub" and display == "block" and (children[0].text or "") in LIMITS:
         element.tag = f"{{{MATHML}}}munder"
+
+
+def space_operators(row: list[ElementTree.Element]) -> None:
+    """Room around signs, slashes and names of functions as TeX sets it; browsers go by their place alone."""
+    before = None  # what was last, spaces aside
+    for child, after in zip(row, [*row[1:], None], strict=True):
+        tag = child.tag.removeprefix(f"{{{MATHML}}}")
+        if child.text in SIGNS and is_operand(before):
+            operator(child, "infix", "0.22em", "0.22em")
+        elif child.text in SIGNS:
+            operator(child, "prefix", "0", "0")
+        elif child.text == "/":
+            operator(child, "infix", "0", "0")
+        elif child.text in ("log", "exp") and tag == "mi":
+            opening = after is None or after.text == "("
+            operator(child, "infix", THIN if is_operand(before) else "0", "0" if opening else THIN)
+        before = before if tag == "mspace" else child
+
+
+def is_operand(element: ElementTree.Element | None) -> bool:
+    """Whether a sign after this element stands between two terms: not after an operator, a bracket or a sum."""
+    if element is None:
+        return False
+    base = next(element.iter(f"{{{MATHML}}}mo"), None) if element.tag.endswith(("mo", "msub", "munder")) else None
+    return base is None or base is not next(leaves(element)) or base.text in CLOSING
+
+
+def leaves(element: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """The elements without children, in order."""
+    return (inner for inner in element.iter() if len(inner) == 0)
+
+
+def operator(element: ElementTree.Element, form: str, before: str, after: str) -> None:
+    """Make an element an operator with its own room."""
+    element.tag = f"{{{MATHML}}}mo"
+    element.attrib.update(form=form, lspace=before, rspace=after)

@@ -31,10 +31,11 @@ def draw(path: Path) -> None:
     worst = np.argsort(log_r)[:8]
 
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained", width_ratios=(1.1, 1))
-    left.scatter(*X_inlier[:, [0, 3]].T, s=14, c="0.8", label="known inliers")
-    dots = left.scatter(*X_test[:, [0, 3]].T, s=26, c=log_r, cmap="plasma", edgecolors="k", linewidths=0.4)
-    left.scatter([], [], s=26, c="tab:purple", edgecolors="k", linewidths=0.4, label="test samples")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.4), layout="constrained", width_ratios=(1.1, 1))
+    figure.get_layout_engine().set(wspace=0.06)
+    left.scatter(*X_inlier[:, [0, 3]].T, s=12, marker="s", c="0.8", label="known inliers")
+    dots = left.scatter(*X_test[:, [0, 3]].T, s=26, c=log_r, cmap="cividis", edgecolors="k", linewidths=0.4)
+    left.scatter([], [], s=26, c=[plt.get_cmap("cividis")(0.8)], edgecolors="k", linewidths=0.4, label="test samples")
     for rank, i in enumerate(worst[:6]):
         left.annotate(str(rank + 1), X_test[i, [0, 3]], xytext=(5 if rank % 2 else -11, 3), textcoords="offset points")
     left.set(xlabel="feature 1", ylabel="feature 4", title="which samples are outliers?")
@@ -42,7 +43,7 @@ def draw(path: Path) -> None:
     figure.colorbar(dots, ax=left, label="log density ratio (low: outlier)")
 
     size = np.abs(contributions).max()
-    picture = right.imshow(contributions[worst], cmap="RdBu", vmin=-size, vmax=size, aspect="auto")
+    picture = right.imshow(contributions[worst], cmap="PuOr", vmin=-size, vmax=size, aspect="auto")
     right.set_xticks(range(d), [str(k + 1) for k in range(d)])
     right.set_yticks(range(len(worst)), [str(k + 1) for k in range(len(worst))])
     right.set(xlabel="feature", ylabel="test samples, most outlying first", title="and because of what?")

@@ -22,7 +22,7 @@ WRONG = {
     "2.2": "feature = 1",
     "2.3": "threshold = 0.1",
     "2.4": "n_vectors = 2",
-    "3.1": "def remainder(a, a0):\n    return (a - a0) ** 2",
+    "3.1": "def remainder(a, a0):\n    return a**2 / (2 * a0) + a0 / 2 - a",  # true, and proves nothing
     "3.2": "first_C_e = 1.0",
     "3.3": "iterates = [np.zeros(problem.shape)] + [best.W] * 10",  # it falls, but no step leads there
     "3.4": "first_rise = 7",

@@ -52,7 +52,10 @@ const Charts = (() => {
     return {
       line: (points, kind) => clipped("path", { d: path(points), class: `line ${kind}` }),
       segments: (pairs, kind) => clipped("path", { d: pairs.map(path).join(""), class: `line ${kind}` }),
-      ring: (a, b, kind) => clipped("circle", { cx: px(a), cy: py(b), r: 6, class: `hollow ${kind}` }),
+      ring: (a, b, kind) => {  // whole, also where it stands at the edge
+        if (x[0] <= a && a <= x[1] && y[0] <= b && b <= y[1])
+          add("circle", { cx: px(a), cy: py(b), r: 6, class: `hollow ${kind}` });
+      },
       diamond: (a, b, kind) =>
         clipped("path", { d: `M${px(a)} ${py(b) - 8}l7 8l-7 8l-7 -8z`, class: `solid ${kind}` }),
       cross: (a, b, kind) =>

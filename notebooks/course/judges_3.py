@@ -26,6 +26,12 @@ def what_the_parabola_adds(remainder: Callable[[float, float], float]) -> str:
         "this is not the right side minus the left side",
         rtol=1e-9,
     )
+    near = a0 * (1 + 1e-9 * np.random.default_rng(1).standard_normal(200))
+    lowest = min(remainder(x, x0) for x, x0 in zip(near, a0, strict=True))
+    require(
+        lowest >= 0,
+        f"equal, but who sees that it is not negative? Near a = a(d₀) rounding makes it {lowest:.0e}: find the square",
+    )
     return "equal at 200 random points; a square divided by 2a(d₀) > 0 is not negative, and zero only at a = a(d₀)"
 
 

@@ -69,8 +69,10 @@ def test_a_figure_that_is_gone_is_named() -> None:
 def test_every_slide_fits_the_screen_and_a_sheet(page: Path, tmp_path: Path) -> None:
     frame = f'<iframe src="{page.as_uri()}" style="width: 1280px; height: 720px; border: 0"></iframe>'
     sizes = """[...document.querySelector("iframe").contentDocument.querySelectorAll("section")]
-        .map((slide) => [slide.getBoundingClientRect().height, slide.scrollWidth - slide.clientWidth])"""
-    assert run_script(tmp_path, frame, sizes) == [[720, 0]] * page.read_text(encoding="utf-8").count("<section")
+        .map((slide) => [slide.getBoundingClientRect().height, slide.scrollWidth - slide.clientWidth,
+            Math.max(0, ...[...slide.children].map((part) => part.getBoundingClientRect().bottom
+                - slide.getBoundingClientRect().bottom))])"""
+    assert run_script(tmp_path, frame, sizes) == [[720, 0, 0]] * page.read_text(encoding="utf-8").count("<section")
     assert printed_pages(page.as_uri(), tmp_path) == page.read_text(encoding="utf-8").count("<section")
 
 

@@ -17,8 +17,9 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-from browser import browse, dump_dom, printed_pages
+from browser import browse, chromium, dump_dom, printed_pages
 from click.testing import CliRunner
+from scripts import load
 
 import llr_cvx
 from llr_cvx.arena.judge import STATUSES as ARENA_STATUSES
@@ -302,6 +303,56 @@ def test_code_is_shown_beside_its_equations(site: Path) -> None:
     assert len(rows) == len(named) > 50
     assert all("beside-words" in row and "beside-code" in row and "highlight-python" in row for row in rows)
     assert sum("<math" in row for row in rows) > 40
+
+
+def test_signs_and_functions_have_the_room_that_tex_gives_them() -> None:
+    pytest.importorskip("latex2mathml", reason="the site needs the extra docs")
+    mathml = load("docs/formulas.py").mathml
+
+    def room(tex: str) -> list[tuple[str, ...]]:
+        """The text of each operator of a formula with its room before and after."""
+        return re.findall(r'<mo form="\w+" lspace="(\S+?)" rspace="(\S+?)">(\S+?)</mo>', mathml(tex, "inline"))
+
+    sign, term = ("0", "0", "\u2212"), ("0.22em", "0.22em", "\u2212")
+    assert room("y \\to -y") == room("s(-y)") == room("-y") == room("\\sum_i -y") == [sign]
+    assert room("x-y") == room("(x)-y") == room("x_i\\;-y") == room("\\lVert x\\rVert - y") == [term]
+    assert room("v \\pm \\sum_e U") == [("0.22em", "0.22em", "±")]
+    assert room("n/n'") == [("0", "0", "/")]
+    assert room("a\\log a") == [("0.17em", "0.17em", "log")]
+    assert room("\\log(1)") == [("0", "0", "log")]
+
+
+def test_no_line_begins_with_the_punctuation_after_a_formula(site: Path) -> None:
+    """Formulas, and code of a few words, keep it on their line, and the bracket before them."""
+    pages = [path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "slides.html"]
+    assert sum(page.count('<span class="together">') for page in pages) > 500
+    assert [found for page in pages for found in re.findall(r"</math>[,.;:)]+(?![,.;:)]|</span>).*", page)] == []
+    notebook = (site / "notebooks" / "01_the_model.html").read_text(encoding="utf-8")
+    assert re.search(r'<span class="together"><math [^>]*>.{1,200}</math>,</span>', notebook)
+
+
+#: What may be wider than a phone, since it scrolls by itself.
+SCROLLS = "pre, .table-wrapper, .math-wrapper, .cell_output, .scroll, .formula, .toc-scroll"
+
+
+def test_on_a_phone_and_on_paper_pages_show_all(site: Path) -> None:
+    """No page is wider than the phone; what is too wide scrolls by itself. Links for keyboards are not printed."""
+    wide = f"""return [...document.querySelectorAll("body, body *")].filter((part) =>
+        part.scrollWidth > part.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(part).overflowX)
+        && !part.matches("{SCROLLS}")).map((part) => part.className)"""
+    with chromium() as driver:
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        for path in sorted(site.rglob("*.html")):
+            driver.get(path.as_uri())
+            assert driver.execute_script(wide) == [], path.name
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= 390, path.name
+        driver.execute_script("document.body.innerHTML = '<div class=content style=overflow:auto><p>'+'x'.repeat(900)")
+        assert driver.execute_script(wide) == ["content"]  # it would be seen
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        driver.get((site / "docs" / "proof.html").as_uri())
+        shown = "return getComputedStyle(document.querySelector('.skip-to-content')).display"
+        assert driver.execute_script(shown) == "none"
 
 
 def test_the_cheat_sheet_prints_on_one_page(site: Path, tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import queue
 import re
 import sys
 from pathlib import Path
@@ -18,12 +16,12 @@ for needed in ("ipykernel", "ipywidgets", "matplotlib"):
     pytest.importorskip(needed, reason='notebooks need the extra: pip install ".[notebooks]"')
 
 from exercises import CHECK, HEADING, WRONG, solutions, with_answers  # noqa: E402
+from kernels import TIME_LIMIT, Client, code_cells, executed  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 LESSONS = sorted(FOLDER.glob("*.ipynb"))
 SOLUTIONS = sorted((FOLDER / "solutions").glob("*.ipynb"))
 CHECKED = [path for path in LESSONS if (FOLDER / "solutions" / f"{path.stem}.md").exists()]
-TIME_LIMIT = 120  # seconds a cell, on a busy machine
 PROCESSOR_LIMIT = 30  # seconds a notebook, on one idle core: processor time, so that a busy machine changes little
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -41,10 +39,6 @@ def ids(path: Path) -> str:
 
 def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
-
-
-def code_cells(notebook: Any) -> list[Any]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def text_of(cell: Any) -> str:
@@ -119,42 +113,6 @@ def processor_seconds() -> float:
     """Processor time of all kernels so far that have ended, without what they started and left (the arena)."""
     times = os.times()
     return times.children_user + times.children_system
-
-
-class Client(nbclient.NotebookClient):  # type: ignore[misc, name-defined]
-    """Looks for replies every second: a control that draws answers on the same socket, which may swallow the wake-up.
-
-    Without this the reply is found when the time limit of the cell ends.
-    """
-
-    started = False
-
-    async def async_start_new_kernel_client(self) -> Any:
-        client = await super().async_start_new_kernel_client()
-        self.started = True
-        get_msg = client.shell_channel.get_msg
-
-        async def look_again(timeout: float) -> Any:
-            for _ in range(int(timeout)):
-                with contextlib.suppress(queue.Empty):
-                    return await get_msg(timeout=1)
-            raise queue.Empty
-
-        client.shell_channel.get_msg = look_again
-        return client
-
-
-def executed(notebook: Any, folder: Path, tries: int = 2) -> Any:
-    """The notebook after a fresh run; a kernel that does not start gets a second chance, a cell that fails none."""
-    for cell in code_cells(notebook):
-        cell.outputs, cell.execution_count = [], None
-    client = Client(notebook, timeout=TIME_LIMIT, resources={"metadata": {"path": str(folder)}})
-    try:
-        return client.execute()
-    except (RuntimeError, nbclient.exceptions.DeadKernelError):
-        if client.started or tries == 1:
-            raise
-        return executed(notebook, folder, tries - 1)
 
 
 @pytest.mark.parametrize("path", LESSONS + SOLUTIONS, ids=ids)
@@ -302,7 +260,7 @@ def test_only_a_kernel_that_does_not_start_is_tried_again(tmp_path: Path) -> Non
             return self.nb
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[__name__], "Client", Stubborn)
+        patch.setattr(sys.modules[executed.__module__], "Client", Stubborn)
         executed(nowhere, tmp_path)
     assert len(starts) == 2
 
