@@ -7,7 +7,7 @@ from typing import Any
 
 from llr_cvx.cli.options import say
 from llr_cvx.detection.explanation import Explanation
-from llr_cvx.detection.result import Detection, numbered
+from llr_cvx.detection.result import Detection
 from llr_cvx.detection.screening import ROW_NUMBERING
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.proofs.certificate import shown_gap
@@ -26,7 +26,7 @@ def how_chosen(run: Detection) -> dict[str, Any]:
 
 def print_outliers(run: Detection, top: int, quiet: bool) -> None:
     """Print notes, decision and outliers; the worst rows if there is none."""
-    solution, shown = run.detector.solution_, (run.explanations or run.lowest)[:top]
+    solution, shown = run.detector.solution_, run.worst[:top]
     for note in [] if quiet else run.notes:
         say(f"note: {note}", err=True)
     for choice in how_chosen(run).values():
@@ -37,7 +37,7 @@ def print_outliers(run: Detection, top: int, quiet: bool) -> None:
         f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}; "
         "a row's log r is this plus its contributions",
     )
-    if numbered(run.test):
+    if run.numbered:
         say(ROW_NUMBERING)
     if not run.explanations and shown:
         say(f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:")

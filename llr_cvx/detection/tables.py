@@ -24,6 +24,8 @@ from llr_cvx.text import cells_of, is_number, separator_of
 
 #: No table may hold more bytes than this, packed or unpacked.
 MAX_BYTES = 2**30
+#: Columns without a name are called so, with their number.
+NAMELESS = "Unnamed: "
 #: How files begin that may come through a pipe; all else is text.
 MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz"}
 UNPACK: dict[str, Callable[[io.BytesIO], Any]] = {
@@ -105,7 +107,7 @@ def _checked(frame: Any) -> Any:
         raise ValueError("the first line holds numbers; a header line with column names is needed")
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"the header names {twice[0]!r} twice: rename one of the two")
-    frame = frame.set_axis([name or f"Unnamed: {k}" for k, name in enumerate(names)], axis=1)
+    frame = frame.set_axis([name or f"{NAMELESS}{k}" for k, name in enumerate(names)], axis=1)
     frame.index = range(1, len(frame) + 1)
     if not len(frame := frame.dropna(how="all")):
         raise ValueError("it has a header but no rows")
@@ -122,8 +124,9 @@ def _read_text(pandas: Any, data: bytes, sep: str | None, decimal: str, encoding
     if "\0" in text:
         raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
     sep = sep or separator_of(text)
-    lines, header = [], next((row for _, row in cells_of(text, sep)), [])
+    lines, header = list[int](), list[str]()
     for line, row in cells_of(text, sep):
+        header = header or row
         lines.append(line)
         if len(row) > len(header):  # pandas may take the surplus for names of the rows
             commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""

@@ -6,6 +6,7 @@ Its text is in `templates/page.html`. Jinja2 escapes every name and value.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import Counter
 from datetime import datetime
 from hashlib import sha256
 from importlib.resources import files
@@ -15,7 +16,7 @@ import numpy as np
 
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.features import FeatureValue, percent
-from llr_cvx.detection.result import Detection, numbered, source
+from llr_cvx.detection.result import Detection
 from llr_cvx.extras import pip_install
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.charts import Distribution, histogram, px
@@ -48,8 +49,9 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     style, script = _text("page.css"), _text("templates/page.js")
     hashes = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
     solution, detector = run.detector.solution_, run.detector
-    shown = (run.explanations or run.lowest)[:MAX_SHOWN]
+    shown = run.worst[:MAX_SHOWN]
     drawn = sorted({r.column for e in shown for r in pushing(e)[:MAX_CARD_FEATURES]})
+    causes = Counter(e.reasons[0].feature for e in run.explanations if e.reasons).most_common()
     cut = None if run.undecided or np.isinf(detector.fitted_offset_) else detector.fitted_offset_
 
     def visible(value: Any) -> Any:
@@ -60,8 +62,8 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     environment = jinja2.Environment(loader=jinja2.FunctionLoader(_text), finalize=visible, **how)
     return environment.get_template("templates/page.html").render(
         **{"run": run, "title": title, "style": style, "script": script, "rows": shown, "solution": solution},
-        **{"px": px, "pushing": pushing, "percent": percent, "source": source, "numbered": numbered},
-        **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": run.feature_counts()},
+        **{"px": px, "pushing": pushing, "percent": percent},
+        **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": causes},
         policy=SECURITY_POLICY.replace("'unsafe-inline'", "{}; script-src {}".format(*hashes)),
         date=(date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
         ranks={e.row: e.rank for e in shown if run.explanations},
