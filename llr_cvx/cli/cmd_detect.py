@@ -54,14 +54,6 @@ FDR_HELP = (
 THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows sit near r = n/n', not near 1."
 
 
-class Problems(click.ClickException):
-    """Several problems of the tables, a line for each."""
-
-    def format_message(self) -> str:
-        """Names in the lines are safe to show already."""
-        return str(self.__cause__)
-
-
 @click.command(context_settings={"show_default": True})
 @click.option("--inliers", required=True, metavar="FILE", help=f"Rows known to be good, at least 20: {FORMATS}.")
 @click.option("--test", required=True, metavar="FILE", help="Rows to check; other columns than those are ignored.")
@@ -127,7 +119,8 @@ def command(**options: Any) -> None:
         _write(run, outputs)
         clock.append(time.perf_counter())
     except TableProblems as error:
-        raise Problems(str(error)) from error
+        opt.say(*f"Error: {error}".split("\n"), err=True)
+        raise click.exceptions.Exit(1) from error
     except (ValueError, TypeError, OSError, ImportError, SolverError) as error:
         raise click.ClickException(str(error)) from error
     print_outliers(run, options["top"], options["quiet"])

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from llr_cvx.arrays import FloatArray, IntArray
-from llr_cvx.extras import pip_install
+from llr_cvx.extras import needed
 
 #: What a category that no fitted row has, and a missing one, are called.
 UNSEEN, ABSENT = "(not seen)", "(missing)"
@@ -225,10 +225,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _frame(X: Any, names: Any = None) -> Any:
     """A DataFrame with these columns, or all; an array gets names."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError("tables need pandas: " + pip_install("tables")) from None
+    pd = needed("pandas", "tables", "tables")
     if not isinstance(X, pd.DataFrame):
         X = pd.DataFrame(np.asarray(X), columns=names)
         X = X if names is not None else X.add_prefix("x")

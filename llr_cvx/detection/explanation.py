@@ -37,12 +37,9 @@ class Explanation:
         Selected features, strongest push towards "outlier" first.
     next_feature : FeatureValue or None
         The unselected feature closest to selection; None if every feature is selected or the row has no weights.
-    group : int
-        Equal for rows that share a weight vector, exactly or within the given tolerance.
-    group_size : int
-        Number of explained rows in the group, including this one.
-    shares_with : tuple of int
-        The other explained rows of the group, worst first, at most `MAX_SHARED_ROWS`.
+    group, group_size, shares_with : int, int, tuple of int
+        A label of the rows with the same weight vector, within the given tolerance; how many of the explained rows
+        have it; and the others of these, worst first, at most `MAX_SHARED_ROWS`.
     also_unusual : tuple of FeatureValue
         Unselected features outside their typical range, closest to selection first, at most `MAX_ALSO_UNUSUAL`.
     """
@@ -95,13 +92,11 @@ class Features:
 
     def reasons(self, i: int) -> tuple[FeatureValue, ...]:
         """Selected features of a row, strongest push towards "outlier" first."""
-        chosen = np.flatnonzero(self.selected[i])
-        found = []
+        chosen, found = np.flatnonzero(self.selected[i]), []
         for k in chosen[np.argsort(self.contribution[i, chosen], kind="stable")].tolist():
             own = np.flatnonzero(self.owner == k)
             weight = float(self.solution.W[i, own[np.argmax(np.abs(self.parts[i, own]))]])
-            contribution = float(self.contribution[i, k])
-            found.append(self.columns[k].of(i, column=k, contribution=contribution, weight=weight))
+            found.append(self.columns[k].of(i, column=k, contribution=float(self.contribution[i, k]), weight=weight))
         return tuple(found)
 
     def unselected(self, i: int) -> list[FeatureValue]:

@@ -17,8 +17,6 @@ from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.graph import IsolatedWarning
 
-#: With fewer test rows, the quartiles of their scores mean little.
-MIN_TEST_ROWS = 8
 #: With fewer inliers, the ends of their typical range rest on single rows.
 MIN_INLIERS = round(1 / TYPICAL_QUANTILES[0])
 #: What row numbers mean, for rows without ids.
@@ -75,12 +73,6 @@ def _notes(run: Detection) -> Iterator[str]:
         yield (
             f"only {n} inlier(s): scaling, scores and the {TYPICAL_RANGE} range of each feature rest on few rows; "
             f"{MIN_INLIERS} or more are advised"
-        )
-    given = (detector.threshold, detector.contamination, detector.fdr, detector.false_alarm)
-    if rows < MIN_TEST_ROWS and not run.undecided and given == (None,) * 4:
-        yield (
-            f"the fence compares the {rows} test row(s) with one another and needs at least {MIN_TEST_ROWS} to be "
-            "meaningful: give a threshold on r"
         )
     if len(detector.suspicious_inliers_):
         named = listing(map(run.name_of, detector.suspicious_inliers_.tolist()), 5, quoted=False)

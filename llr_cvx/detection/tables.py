@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llr_cvx.extras import pip_install
+from llr_cvx.extras import needed, pip_install
 from llr_cvx.inputs import contents, is_special
 from llr_cvx.text import cells_of, is_number, separator_of
 
@@ -60,10 +60,7 @@ def read_table(
     """
     piped = str(path) == "-"
     name = "standard input" if piped else str(path)
-    try:
-        import pandas
-    except ImportError:
-        raise ValueError(f"{name}: tables need pandas: {pip_install('tables')}") from None
+    pandas = needed("pandas", "tables", "tables")
     data = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1)
     endings = [ending.lower() for ending in Path(path).suffixes]
     if piped or is_special(path):
