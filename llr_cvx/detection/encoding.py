@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from llr_cvx.arrays import FloatArray, IntArray
+from llr_cvx.detection.labels import known_inliers
 from llr_cvx.extras import needed
 
 #: What a category that no fitted row has, and a missing one, are called.
@@ -142,12 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn levels, medians and what to leave out from the rows with y = 1; from all rows if there is no y."""
         if self.missing not in ("refuse", "median", "indicator"):
             raise ValueError(f'missing must be "refuse", "median" or "indicator", got {self.missing!r}')
-        frame = _frame(X)
-        if y is not None:
-            inlier = np.asarray(y) == 1
-            if len(inlier) != len(frame) or not inlier.any():
-                raise ValueError(f"y marks no row as a known inlier (+1) among {len(inlier)}, or X has other rows")
-            frame = frame[inlier]
+        frame = known_inliers(_frame(X), y)
         self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
         self.kinds_ = {name: kind_of(frame[name]) for name in frame}
         self.left_out_ = {name: why for name in frame if (why := self._useless(frame[name], self.kinds_[name]))}

@@ -76,11 +76,6 @@ class FeatureValue:
             return self.place
         return f"above {percent(below)} of the inliers" if below >= above else f"below {percent(above)} of the inliers"
 
-    @property
-    def summary(self) -> str:
-        """The value and its rank."""
-        return f"{self.feature} = {self.shown}, {self.rank}"
-
     def __str__(self) -> str:
         part = f"contributes {self.contribution:+.3g}"
         if self.distance is not None:

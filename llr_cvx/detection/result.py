@@ -168,7 +168,9 @@ class Detection:
 
         rows = range(len(self.inliers), len(self.pooled))
         outliers = {e.row for e in self.explanations}
-        reasons = ([r.summary for r in self.features.reasons(i) if r.contribution < 0] for i in rows)
+        reasons = (
+            [f"{r.feature} = {r.shown}, {r.rank}" for r in self.features.reasons(i) if r.contribution < 0] for i in rows
+        )
         return pandas.DataFrame(
             {
                 "id": self.test.index.astype(str),
