@@ -32,8 +32,6 @@ class FeatureValue:
         Shares of the known inliers with a smaller value, the same and a larger one; a category is equal or not.
     contribution : float
         w_ik x_ik, summed over the columns that encode the feature: negative pushes the row towards "outlier".
-    weight : float
-        The w_ik of the largest part of it.
     distance : float or None
         None if selected. A feature k can have a weight only where the dual vector v_i attains its largest entry; this
         is 1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
@@ -45,7 +43,6 @@ class FeatureValue:
     typical: tuple[Any, Any] | None
     shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
     contribution: float = 0.0
-    weight: float = 0.0
     distance: float | None = None
 
     @property
