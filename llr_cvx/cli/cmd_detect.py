@@ -65,7 +65,7 @@ THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows s
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
 @click.option("--scale", type=click.Choice(list(SCALINGS)), default="standard", help=SCALE_HELP)
 @click.option("--neighbors", "-k", "n_neighbors", type=click.IntRange(min=1), default=5, help="K of the graph.")
-@click.option("--sigma", type=opt.Width(), default="median", help="Gaussian width of the similarity.")
+@click.option("--sigma", type=opt.width, metavar="NUMBER|median", default="median", help="Gaussian width of the graph.")
 @click.option("--graph-column", "graph_columns", multiple=True, metavar="NAME", help=GRAPH_HELP)
 @click.option("--setting", type=click.Choice(list(SETTINGS)), default="paper", help=SETTING_HELP)
 @click.option("--lambda1", type=opt.NOT_NEGATIVE, help="Coupling of similar rows, instead of that of --setting.")
