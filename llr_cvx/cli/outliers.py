@@ -32,15 +32,18 @@ def print_outliers(run: Detection, top: int, quiet: bool) -> None:
     say(*(choice["reason"] for choice in how_chosen(run).values()), *run.decision())
     n = int((solution.problem.y < 0).sum())
     base = f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}"
-    say(f"{base}; a row's log r is this plus its contributions", *[ROW_NUMBERING] * run.numbered)
+    say(f"{base}; a row's log r is this plus its contributions")
+    if run.numbered:
+        say(ROW_NUMBERING)
     if shown and not run.explanations:
         say(f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:")
     for e in shown:
         say("", *_lines(run, e))
-    say(*["", f"... and {more} more"] * (more > 0), "")
+    if more > 0:
+        say("", f"... and {more} more")
     gap = shown_gap(solution.certificate.relative_gap, ".1e")
     accuracy = f"proven relative gap {gap} (asked for {run.detector.tol:.0e})"
-    say(f"{solution.solver}: {solution.status}, {accuracy}, {solution.seconds:.2f} s")
+    say("", f"{solution.solver}: {solution.status}, {accuracy}, {solution.seconds:.2f} s")
 
 
 def _lines(run: Detection, e: Explanation) -> Iterator[str]:
@@ -50,7 +53,8 @@ def _lines(run: Detection, e: Explanation) -> Iterator[str]:
     yield f"#{e.rank} {run.name_of(e.row)}: {p}r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} = {part} ({proof})"
     yield from e.details()
     if e.shares_with:
-        more = e.group_size - 1 - len(others := [run.name_of(row) for row in e.shares_with[:10]])
+        others = [run.name_of(row) for row in e.shares_with[:10]]
+        more = e.group_size - 1 - len(others)
         yield f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}"
 
 
@@ -58,6 +62,6 @@ def _interval(e: Explanation) -> str:
     """Both ends, or +- the larger distance, rounded up, if four digits would not distinguish them from log r."""
     low, high = e.interval
     reach = max(high - e.log_ratio, e.log_ratio - low, 0.0)
-    if reach > MAX_SYMMETRIC_REACH:
-        return f"{low:.4g} to {high:.4g}"
-    return f"± {float(Context(1, ROUND_CEILING).create_decimal_from_float(reach)):.0e}" if reach else "± 0"
+    if not 0.0 < reach <= MAX_SYMMETRIC_REACH:
+        return f"{low:.4g} to {high:.4g}" if reach else "± 0"
+    return f"± {float(Context(1, ROUND_CEILING).create_decimal_from_float(reach)):.0e}"

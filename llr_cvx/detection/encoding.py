@@ -152,13 +152,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("no column is left: each is constant among the known inliers, or names the rows")
         text = [name for name in used if self.kinds_[name] == "category"]
         numeric = [name for name in used if name not in text]
-        mark, fill = (True, "constant") if self.missing == "indicator" else (False, "most_frequent")
-        known = [{*levels_of(frame[name]).dropna(), *[ABSENT] * mark} - {UNSEEN} for name in text]
+        absent, fill = ({ABSENT}, "constant") if self.missing == "indicator" else (set[str](), "most_frequent")
+        known = [{*levels_of(frame[name]).dropna(), *absent} - {UNSEEN} for name in text]
         self._levels = {name: [*sorted(levels), UNSEEN] for name, levels in zip(text, known, strict=True)}
         one_hot = OneHotEncoder(categories=[*self._levels.values()], max_categories=MAX_LEVELS + 1, sparse_output=False)
         parts = [
             ("numbers", SimpleImputer(strategy="median"), numeric),
-            ("missing", MissingIndicator(features="all"), numeric if mark else []),
+            ("missing", MissingIndicator(features="all"), numeric if absent else []),
             ("levels", make_pipeline(SimpleImputer(strategy=fill, fill_value=ABSENT), one_hot), text),
         ]
         self._encoder = ColumnTransformer(parts)

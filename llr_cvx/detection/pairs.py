@@ -214,4 +214,4 @@ def listing(names: Iterable[str], limit: int = 8, quoted: bool = True) -> str:
     "'a', 'b', ..."
     """
     shown = [repr(name) if quoted else name for name in names]
-    return ", ".join([*shown[:limit], *["..."] * (len(shown) > limit)])
+    return ", ".join(shown[:limit]) + (", ..." if len(shown) > limit else "")

@@ -67,10 +67,11 @@ class Detection:
         self.batch = judge_batch(self.log_ratio, held) if len(held) else None
         self.smallest_discovery = 1 if fdr is None else smallest_discovery(len(held), len(test), fdr)
         self.features = detector._features(pooled)
-        outliers, lowest = np.flatnonzero(self.log_ratio < detector.fitted_offset_), np.argsort(self.log_ratio)
-        rows = lowest[:LOWEST_SHOWN] if undecided or not outliers.size else outliers
+        outliers = np.flatnonzero(self.log_ratio < detector.fitted_offset_)
+        decided = outliers.size > 0 and not undecided
+        rows = outliers if decided else np.argsort(self.log_ratio, kind="stable")[:LOWEST_SHOWN]
         self.worst = explain_rows(self.features, n + rows, detector.fitted_offset_)
-        self.explanations = [] if undecided or not outliers.size else self.worst
+        self.explanations = self.worst if decided else []
         self.too_few = len(held) > 0 and not self.explanations and 2 * self.smallest_discovery > len(test) + 1
         self.notes: list[str] = []
 
@@ -141,8 +142,12 @@ class Detection:
             "features": list(self.inliers.columns),
             "parameters": self.parameters(),
             "certificate": {
-                **{"status": solution.status, "iterations": solution.n_iter, "seconds": solution.seconds},
-                **{"objective": proof.primal, "lower_bound": proof.dual, "relative_gap": proof.relative_gap},
+                "status": solution.status,
+                "objective": proof.primal,
+                "lower_bound": proof.dual,
+                "relative_gap": proof.relative_gap,
+                "iterations": solution.n_iter,
+                "seconds": solution.seconds,
             },
             "notes": self.notes,
             "undecided": self.undecided,

@@ -27,7 +27,8 @@ class Distribution:
             bars = int(min(place[:known].max() + 0.5, MAX_LEVELS)) + 1
             high = float(bars)
         else:
-            pad = 0.35 * float(np.ptp(inliers := column.order[:known][~np.isnan(column.order[:known])])) or 1.0
+            inliers = column.order[:known][~np.isnan(column.order[:known])]
+            pad = 0.35 * float(np.ptp(inliers)) or 1.0
             place, low, high, bars = column.order, inliers.min() - pad, inliers.max() + pad, MAX_BARS
         heights, _ = np.histogram(place[:known], bars, (low, high))
         self.x = (np.nan_to_num(place, nan=low) - low) / (high - low) * WIDTH
