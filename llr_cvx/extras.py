@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,18 @@ DISTRIBUTION = "llr-cvx"
 def pip_install(extra: str) -> str:
     """The command that adds an extra to this very installation, wherever it came from."""
     return f"pip install {pip_argument(extra, _origin())}"
+
+
+def needed(module: str, extra: str, by: str) -> Any:
+    """Import an optional dependency, or say what is needed by whom, and how to install it.
+
+    >>> needed("math", "plots", "plots").pi
+    3.141592653589793
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(f"{by} need {module.partition('.')[0]}: {pip_install(extra)}") from None
 
 
 def pip_argument(extra: str, origin: dict[str, Any] | None) -> str:

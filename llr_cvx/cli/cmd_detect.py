@@ -37,8 +37,7 @@ DEFAULT_FDR = 0.1
 #: The gap to prove for up to so many pooled rows: at 50,000 rows 1e-8 takes seven times as long as 1e-4, and flags the
 #: same rows.
 TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
-#: Options with the name of a parameter of the detector, those about reading the tables, and those that name an output.
-MODEL = ("n_neighbors", "sigma", "random_state", "fit_intercept", "solver", *DECISIONS)
+#: Options about reading the tables, and those that name an output.
 FILES = ("inliers", "test", "id_column", "drop", "missing", "sheets", "sep", "decimal", "encoding")
 OUTPUTS = ("out", "report", "json_file")
 
@@ -54,14 +53,6 @@ FDR_HELP = (
 THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows sit near r = n/n', not near 1."
 
 
-class Problems(click.ClickException):
-    """Several problems of the tables, a line for each."""
-
-    def format_message(self) -> str:
-        """Names in the lines are safe to show already."""
-        return str(self.__cause__)
-
-
 @click.command(context_settings={"show_default": True})
 @click.option("--inliers", required=True, metavar="FILE", help=f"Rows known to be good, at least 20: {FORMATS}.")
 @click.option("--test", required=True, metavar="FILE", help="Rows to check; other columns than those are ignored.")
@@ -74,7 +65,7 @@ class Problems(click.ClickException):
 @click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out; repeatable.")
 @click.option("--scale", type=click.Choice(list(SCALINGS)), default="standard", help=SCALE_HELP)
 @click.option("--neighbors", "-k", "n_neighbors", type=click.IntRange(min=1), default=5, help="K of the graph.")
-@click.option("--sigma", type=opt.Width(), default="median", help="Gaussian width of the similarity.")
+@click.option("--sigma", type=opt.width, metavar="NUMBER|median", default="median", help="Gaussian width of the graph.")
 @click.option("--graph-column", "graph_columns", multiple=True, metavar="NAME", help=GRAPH_HELP)
 @click.option("--setting", type=click.Choice(list(SETTINGS)), default="paper", help=SETTING_HELP)
 @click.option("--lambda1", type=opt.NOT_NEGATIVE, help="Coupling of similar rows, instead of that of --setting.")
@@ -127,7 +118,8 @@ def command(**options: Any) -> None:
         _write(run, outputs)
         clock.append(time.perf_counter())
     except TableProblems as error:
-        raise Problems(str(error)) from error
+        opt.say(*f"Error: {error}".split("\n"), err=True)
+        raise click.exceptions.Exit(1) from error
     except (ValueError, TypeError, OSError, ImportError, SolverError) as error:
         raise click.ClickException(str(error)) from error
     print_outliers(run, options["top"], options["quiet"])
@@ -135,8 +127,7 @@ def command(**options: Any) -> None:
         steps = zip(("reading", "fitting and explaining", "writing"), pairwise(clock), strict=True)
         opt.say("; ".join(f"{step} {after - before:.2f} s" for step, (before, after) in steps), err=True)
     if not options["quiet"]:
-        for path in outputs.values():
-            opt.say(f"wrote {'standard output' if is_stdout(path) else path}", err=True)
+        opt.say(*(f"wrote {'standard output' if is_stdout(path) else path}" for path in outputs.values()), err=True)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -164,26 +155,23 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _run(inliers: Any, test: Any, options: dict[str, Any]) -> Detection:
-    names, rows, undecided = list(inliers), len(inliers) + len(test), ""
+    names, rows, undecided, fit = list(inliers), len(inliers) + len(test), "", {}
     tol = options["tol"] or next(tol for most, tol in TOL_BY_ROWS.items() if rows <= most)
-    parameters = {name: options[name] for name in MODEL} | {
+    given = options | {
         "tol": tol,
+        "lambda2s": [options["lambda2"]],
         "graph_columns": check.columns(options["graph_columns"] or None, len(names), names, "--graph-column").tolist(),
         "new_rows": None,  # there are none, and one fit instead of two
         "verbose": options["verbose"] or (False if options["quiet"] else Descent(tol)),
     }
     if all(options[name] is None for name in DECISIONS):
-        if len(inliers) >= MIN_INLIERS:
-            parameters["fdr"] = DEFAULT_FDR
-        else:
-            undecided = (
-                f"{len(inliers)} inlier(s) are too few to hold some out for p-values; from {MIN_INLIERS} on there "
-                "would be some, or give --threshold or --contamination"
-            )
-    detector, fit = LLRDetector(lambda1=options["lambda1"], lambda2=options["lambda2"], **parameters), {}
-    if options["choose_lambda"]:
-        detector = LLRDetectorCV(lambda2s=[options["lambda2"]], **parameters)
-        fit = {} if options["quiet"] else {"progress": lambda said: opt.say(said, err=True)}
+        given["fdr"] = DEFAULT_FDR if len(inliers) >= MIN_INLIERS else None
+        few = f"{len(inliers)} inlier(s) are too few to hold some out for p-values; from {MIN_INLIERS} on there would "
+        undecided = "" if given["fdr"] else f"{few}be some, or give --threshold or --contamination"
+    if options["choose_lambda"] and not options["quiet"]:
+        fit = {"progress": lambda said: opt.say(said, err=True)}
+    detector = LLRDetectorCV() if options["choose_lambda"] else LLRDetector()
+    detector.set_params(**{name: given[name] for name in detector.get_params() if name in given})
     return detect(inliers, test, detector, options["scale"], undecided, options["missing"], **fit)
 
 

@@ -199,7 +199,7 @@ def _gap(number: float) -> str:
 @click.option("--lambda1", type=float, help="Network penalty. [default: 0.1, or as saved]")
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
 @click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
-@click.option("--sigma", type=opt.Width(), help='Gaussian width, a number or "median". [default: median]')
+@click.option("--sigma", type=opt.width, metavar="NUMBER|median", help="Gaussian width. [default: median]")
 @click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
 @click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")

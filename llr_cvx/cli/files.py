@@ -42,7 +42,8 @@ def _weights(path: str | Path, suffix: str, stream: IO[bytes] | None) -> FloatAr
 
 def as_json(data: Any) -> bytes:
     """JSON; arrays become lists, and non-finite numbers become null."""
-    return json.dumps(_plain(data), indent=2, allow_nan=False).encode() + b"\n"
+    plain = json.loads(json.dumps(data, default=_as_list), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2).encode() + b"\n"
 
 
 def write_json(path: str | Path, data: Any) -> None:
@@ -52,13 +53,7 @@ def write_json(path: str | Path, data: Any) -> None:
         stream.write(text)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+def _as_list(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is nothing that JSON can hold")

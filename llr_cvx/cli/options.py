@@ -32,19 +32,12 @@ class Finite(click.FloatRange):
 POSITIVE, NOT_NEGATIVE = Finite(min=0, min_open=True), Finite(min=0)
 
 
-class Width(click.ParamType):  # type: ignore[type-arg]
-    """A positive number or the word "median"."""
-
-    name = "NUMBER|median"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        """Read the number."""
-        if value == "median":
-            return "median"
-        try:
-            return POSITIVE.convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f'a number > 0 or "median" is needed, got {value!r}', param, ctx)
+def width(value: str) -> float | str:
+    """Read a positive number, or the word "median"."""
+    try:
+        return value if value == "median" else POSITIVE.convert(value, None, None)
+    except click.BadParameter:
+        raise click.BadParameter(f'a number > 0 or "median" is needed, got {value!r}') from None
 
 
 def share(_ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from llr_cvx.cli.options import say
 from llr_cvx.detection.explanation import Explanation
-from llr_cvx.detection.result import Detection, numbered
+from llr_cvx.detection.result import Detection
 from llr_cvx.detection.screening import ROW_NUMBERING
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.proofs.certificate import shown_gap
@@ -26,58 +27,41 @@ def how_chosen(run: Detection) -> dict[str, Any]:
 
 def print_outliers(run: Detection, top: int, quiet: bool) -> None:
     """Print notes, decision and outliers; the worst rows if there is none."""
-    solution, shown = run.detector.solution_, (run.explanations or run.lowest)[:top]
-    for note in [] if quiet else run.notes:
-        say(f"note: {note}", err=True)
-    for choice in how_chosen(run).values():
-        say(choice["reason"])
+    solution, shown, more = run.detector.solution_, run.worst[:top], len(run.explanations) - top
+    say(*(f"note: {note}" for note in run.notes if not quiet), err=True)
+    say(*(choice["reason"] for choice in how_chosen(run).values()), *run.decision())
     n = int((solution.problem.y < 0).sum())
-    say(
-        *run.decision(),
-        f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}; "
-        "a row's log r is this plus its contributions",
-    )
-    if numbered(run.test):
+    base = f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}"
+    say(f"{base}; a row's log r is this plus its contributions")
+    if run.numbered:
         say(ROW_NUMBERING)
-    if not run.explanations and shown:
+    if shown and not run.explanations:
         say(f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:")
     for e in shown:
-        _print_row(run, e)
-    if len(run.explanations) > top:
-        say("", f"... and {len(run.explanations) - top} more")
-    say(
-        "",
-        f"{solution.solver}: {solution.status}, proven relative gap "
-        f"{shown_gap(solution.certificate.relative_gap, '.1e')} (asked for {run.detector.tol:.0e}), "
-        f"{solution.seconds:.2f} s",
-    )
+        say("", *_lines(run, e))
+    if more > 0:
+        say("", f"... and {more} more")
+    gap = shown_gap(solution.certificate.relative_gap, ".1e")
+    accuracy = f"proven relative gap {gap} (asked for {run.detector.tol:.0e})"
+    say("", f"{solution.solver}: {solution.status}, {accuracy}, {solution.seconds:.2f} s")
 
 
-def _print_row(run: Detection, e: Explanation) -> None:
-    p = run.pvalues[e.row - len(run.inliers)]
-    say(
-        "",
-        f"#{e.rank} {run.name_of(e.row)}: {f'p = {p:.3g}, ' if run.held_out else ''}r = {e.ratio:.4g}, "
-        f"log r = {e.log_ratio:.4g} = base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g} "
-        f"(proven {_interval(e)}{'' if e.certain else ': crosses the threshold'})",
-        *e.details(),
-    )
+def _lines(run: Detection, e: Explanation) -> Iterator[str]:
+    p = f"p = {run.pvalues[e.row - len(run.inliers)]:.3g}, " if run.held_out else ""
+    part = f"base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g}"
+    proof = f"proven {_interval(e)}{'' if e.certain else ': crosses the threshold'}"
+    yield f"#{e.rank} {run.name_of(e.row)}: {p}r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} = {part} ({proof})"
+    yield from e.details()
     if e.shares_with:
         others = [run.name_of(row) for row in e.shares_with[:10]]
         more = e.group_size - 1 - len(others)
-        say(f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}")
+        yield f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}"
 
 
 def _interval(e: Explanation) -> str:
-    """Both ends, or +- the larger distance if four digits would not distinguish them from log r."""
+    """Both ends, or +- the larger distance, rounded up, if four digits would not distinguish them from log r."""
     low, high = e.interval
-    reach = max(high - e.log_ratio, e.log_ratio - low)
-    return f"± {_rounded_up(reach)}" if reach <= MAX_SYMMETRIC_REACH else f"{low:.4g} to {high:.4g}"
-
-
-def _rounded_up(reach: float) -> str:
-    """One significant digit, never less than `reach`."""
-    if reach <= 0:
-        return "0"
-    unit = 10.0 ** math.floor(math.log10(reach))
-    return f"{math.ceil(reach / unit) * unit:.0e}"
+    reach = max(high - e.log_ratio, e.log_ratio - low, 0.0)
+    if not 0.0 < reach <= MAX_SYMMETRIC_REACH:
+        return f"{low:.4g} to {high:.4g}" if reach else "± 0"
+    return f"± {float(Context(1, ROUND_CEILING).create_decimal_from_float(reach)):.0e}"

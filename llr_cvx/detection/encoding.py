@@ -14,7 +14,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from llr_cvx.arrays import FloatArray, IntArray
-from llr_cvx.extras import pip_install
+from llr_cvx.detection.labels import known_inliers
+from llr_cvx.extras import needed
 
 #: What a category that no fitted row has, and a missing one, are called.
 UNSEEN, ABSENT = "(not seen)", "(missing)"
@@ -35,18 +36,14 @@ def kind_of(column: Any) -> Kind:
     >>> kind_of(pd.Series(["1.5", 10**25, None]))  # whatever type they are stored with
     'number'
     """
-    from pandas.api import types
+    from pandas.api.types import infer_dtype
 
     found = column.dropna()
     if found.empty:
         return "empty"
-    if types.is_bool_dtype(column) or (column.dtype == object and found.map(type).eq(bool).all()):
+    if infer_dtype(found.astype(object)) == "boolean":
         return "boolean"
-    if types.is_numeric_dtype(column):
-        return "number"
-    if types.is_datetime64_any_dtype(column):
-        return "date"
-    if np.isfinite(numbers_of(found, "number")).all():
+    if not np.isnan(numbers_of(found, "number")).any():
         return "number"
     text = found.astype(str)
     is_date = text.str.match(r"\d{4}-\d\d-\d\d").all() and not np.isnan(numbers_of(text, "date")).any()
@@ -63,8 +60,8 @@ def numbers_of(column: Any, kind: Kind) -> FloatArray:
     elif kind == "boolean":
         column = column.astype(object).map({True: 1.0, False: 0.0})
     elif not pd.api.types.is_numeric_dtype(column):
-        column = column.map(_as_float, na_action="ignore")
-    return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan))
+        column = column.astype(object).map(_as_float, na_action="ignore")
+    return np.asarray(column.to_numpy(float, na_value=np.nan))
 
 
 def _as_float(value: Any) -> float:
@@ -146,12 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn levels, medians and what to leave out from the rows with y = 1; from all rows if there is no y."""
         if self.missing not in ("refuse", "median", "indicator"):
             raise ValueError(f'missing must be "refuse", "median" or "indicator", got {self.missing!r}')
-        frame = _frame(X)
-        if y is not None:
-            inlier = np.asarray(y) == 1
-            if len(inlier) != len(frame) or not inlier.any():
-                raise ValueError(f"y marks no row as a known inlier (+1) among {len(inlier)}, or X has other rows")
-            frame = frame[inlier]
+        frame = known_inliers(_frame(X), y)
         self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
         self.kinds_ = {name: kind_of(frame[name]) for name in frame}
         self.left_out_ = {name: why for name in frame if (why := self._useless(frame[name], self.kinds_[name]))}
@@ -160,30 +152,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("no column is left: each is constant among the known inliers, or names the rows")
         text = [name for name in used if self.kinds_[name] == "category"]
         numeric = [name for name in used if name not in text]
-        absent = {ABSENT} if self.missing == "indicator" else set()
-        self._levels = {name: sorted((set(levels_of(frame[name]).dropna()) | absent) - {UNSEEN}) for name in text}
-        known = [[*levels, UNSEEN] for levels in self._levels.values()]
-        levels = OneHotEncoder(categories=known, max_categories=MAX_LEVELS + 1, sparse_output=False)
-        fill = SimpleImputer(strategy="constant" if absent else "most_frequent", fill_value=ABSENT if absent else None)
+        absent, fill = ({ABSENT}, "constant") if self.missing == "indicator" else (set[str](), "most_frequent")
+        known = [{*levels_of(frame[name]).dropna(), *absent} - {UNSEEN} for name in text]
+        self._levels = {name: [*sorted(levels), UNSEEN] for name, levels in zip(text, known, strict=True)}
+        one_hot = OneHotEncoder(categories=[*self._levels.values()], max_categories=MAX_LEVELS + 1, sparse_output=False)
         parts = [
             ("numbers", SimpleImputer(strategy="median"), numeric),
             ("missing", MissingIndicator(features="all"), numeric if absent else []),
-            ("levels", make_pipeline(fill, levels), text),
+            ("levels", make_pipeline(SimpleImputer(strategy=fill, fill_value=ABSENT), one_hot), text),
         ]
-        self._encoder = ColumnTransformer([part for part in parts if part[2]])
+        self._encoder = ColumnTransformer(parts)
         encoded = np.asarray(self._encoder.fit_transform(self._canonical(frame)), dtype=float)
         self._boost = np.where((encoded == 0).all(axis=0), np.sqrt(len(encoded)), 1.0)
-        place = {name: k for k, name in enumerate(frame)}
-        found = [(place[name], name) for name in numeric]
-        found += [(place[name], f"{name} is missing") for name in parts[1][2]]
+        names = [(name, name) for name in numeric] + [(name, f"{name} is missing") for name in parts[1][2]]
         if text:
             fitted = self._encoder.named_transformers_["levels"][-1]
-            for name, names, rare in zip(text, fitted.categories_, fitted.infrequent_categories_, strict=True):
-                common = [level for level in names if rare is None or level not in rare]
-                common += [] if rare is None else ["(rare)"]
-                found += [(place[name], f"{name} = {level}") for level in common]
-        self.owner_: IntArray = np.array([owner for owner, _ in found])
-        self._names = np.array([name for _, name in found], dtype=object)
+            for name, levels, rare in zip(text, fitted.categories_, fitted.infrequent_categories_, strict=True):
+                common = levels if rare is None else [*levels[~np.isin(levels, rare)], "(rare)"]
+                names += [(name, f"{name} = {level}") for level in common]
+        self.owner_: IntArray = frame.columns.get_indexer([name for name, _ in names])
+        self._names = np.array([name for _, name in names], dtype=object)
         self.scaler_ = None if self.scaler is None else clone(self.scaler).fit(encoded)
         return self
 
@@ -233,10 +221,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _frame(X: Any, names: Any = None) -> Any:
     """A DataFrame with these columns, or all; an array gets names."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError("tables need pandas: " + pip_install("tables")) from None
+    pd = needed("pandas", "tables", "tables")
     if not isinstance(X, pd.DataFrame):
         X = pd.DataFrame(np.asarray(X), columns=names)
         X = X if names is not None else X.add_prefix("x")

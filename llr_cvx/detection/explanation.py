@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llr_cvx.arrays import IntArray
+from llr_cvx.arrays import BoolArray, IntArray
 from llr_cvx.detection.encoding import by_owner
 from llr_cvx.detection.features import Column, FeatureValue
 from llr_cvx.detection.ranking import selected_features, selection_distance
@@ -37,12 +37,9 @@ class Explanation:
         Selected features, strongest push towards "outlier" first.
     next_feature : FeatureValue or None
         The unselected feature closest to selection; None if every feature is selected or the row has no weights.
-    group : int
-        Equal for rows that share a weight vector, exactly or within the given tolerance.
-    group_size : int
-        Number of explained rows in the group, including this one.
-    shares_with : tuple of int
-        The other explained rows of the group, worst first, at most `MAX_SHARED_ROWS`.
+    group, group_size, shares_with : int, int, tuple of int
+        A label of the rows with the same weight vector, within the given tolerance; how many of the explained rows
+        have it; and the others of these, worst first, at most `MAX_SHARED_ROWS`.
     also_unusual : tuple of FeatureValue
         Unselected features outside their typical range, closest to selection first, at most `MAX_ALSO_UNUSUAL`.
     """
@@ -85,9 +82,8 @@ class Features:
 
     def __init__(self, solution: Solution, columns: list[Column], owner: IntArray) -> None:
         X, d = solution.problem.X, len(columns)
-        self.solution, self.columns, self.owner = solution, columns, owner
-        self.parts = solution.W * X
-        self.contribution = by_owner(self.parts, owner, d)
+        self.solution, self.columns = solution, columns
+        self.contribution = by_owner(solution.W * X, owner, d)
         self.selected = by_owner(selected_features(X, solution.W, X), owner, d, np.logical_or)
         proof = solution.certificate
         V = solution.problem.dual_vectors(proof.alpha, proof.U)
@@ -95,20 +91,16 @@ class Features:
 
     def reasons(self, i: int) -> tuple[FeatureValue, ...]:
         """Selected features of a row, strongest push towards "outlier" first."""
-        chosen = np.flatnonzero(self.selected[i])
-        found = []
-        for k in chosen[np.argsort(self.contribution[i, chosen], kind="stable")].tolist():
-            own = np.flatnonzero(self.owner == k)
-            weight = float(self.solution.W[i, own[np.argmax(np.abs(self.parts[i, own]))]])
-            contribution = float(self.contribution[i, k])
-            found.append(self.columns[k].of(i, column=k, contribution=contribution, weight=weight))
-        return tuple(found)
+        return self._ordered(i, self.selected[i], "contribution")
 
-    def unselected(self, i: int) -> list[FeatureValue]:
+    def unselected(self, i: int) -> tuple[FeatureValue, ...]:
         """The other features, closest to selection first."""
-        others = np.flatnonzero(~self.selected[i] & np.isfinite(self.distance[i]))
-        order = others[np.argsort(self.distance[i, others], kind="stable")].tolist()
-        return [self.columns[k].of(i, column=k, distance=float(self.distance[i, k])) for k in order]
+        return self._ordered(i, ~self.selected[i] & np.isfinite(self.distance[i]), "distance")
+
+    def _ordered(self, i: int, which: BoolArray, by: str) -> tuple[FeatureValue, ...]:
+        values = getattr(self, by)[i]
+        order = [k for k in np.argsort(values, kind="stable").tolist() if which[k]]
+        return tuple(self.columns[k].of(i, column=k, **{by: float(values[k])}) for k in order)
 
 
 def explain_rows(features: Features, rows: IntArray, offset: float, group_rtol: float = 1e-3) -> list[Explanation]:

@@ -32,8 +32,6 @@ class FeatureValue:
         Shares of the known inliers with a smaller value, the same and a larger one; a category is equal or not.
     contribution : float
         w_ik x_ik, summed over the columns that encode the feature: negative pushes the row towards "outlier".
-    weight : float
-        The w_ik of the largest part of it.
     distance : float or None
         None if selected. A feature k can have a weight only where the dual vector v_i attains its largest entry; this
         is 1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
@@ -45,7 +43,6 @@ class FeatureValue:
     typical: tuple[Any, Any] | None
     shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
     contribution: float = 0.0
-    weight: float = 0.0
     distance: float | None = None
 
     @property
@@ -101,20 +98,19 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A feature of all rows: its values to show, as numbers where they have an order, and their place among inliers."""
+    """A feature of all rows: its values to show, as numbers or by falling frequency, and their place among inliers."""
 
     name: str
     values: Any
-    order: FloatArray | None
+    order: FloatArray
     shares: FloatArray
     typical: tuple[Any, Any] | None
 
     def of(self, i: int, **more: Any) -> FeatureValue:
         """The feature of row i, with more fields of it."""
         value = self.values[i] if isinstance(self.values[i], str) else float(self.values[i])
-        below, same, above = self.shares[:, i].tolist()
         typical = None if value == "missing" else self.typical
-        return FeatureValue(self.name, value=value, typical=typical, shares=(below, same, above), **more)
+        return FeatureValue(self.name, value=value, typical=typical, shares=tuple(self.shares[:, i].tolist()), **more)
 
 
 def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column]:
@@ -128,10 +124,11 @@ def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column
         elif (kind := kind_of(values.iloc[:, k])) in ("number", "date"):
             columns.append(_number(name, numbers_of(values.iloc[:, k], kind), known, kind == "date"))
         else:
-            levels = levels_of(values.iloc[:, k]).fillna("missing").to_numpy(dtype=object)
-            level, place = np.unique(levels.astype(str), return_inverse=True)
-            share = np.bincount(place[known], minlength=len(level)) / max(known.sum(), 1)
-            columns.append(Column(name, levels, None, share[place] * [[0.0], [1.0], [0.0]], None))
+            levels = levels_of(values.iloc[:, k]).fillna("missing")
+            share = levels[known].value_counts(normalize=True)
+            place = share.index.get_indexer(levels) % (len(share) + 1)  # -1, where no inlier has it, becomes the last
+            shares = np.append(share, 0.0)[place] * [[0.0], [1.0], [0.0]]
+            columns.append(Column(name, levels.to_numpy(object), place, shares, None))
     return columns
 
 

@@ -38,3 +38,15 @@ def signs_of(y: Any) -> FloatArray:
             stacklevel=4,
         )
     return np.where(values == 1.0, 1.0, -1.0)
+
+
+def known_inliers(rows: Any, y: Any) -> Any:
+    """The rows of an array or DataFrame with y = 1, whatever the others are labelled; all of them if there is no y."""
+    if y is None:
+        return rows
+    labels = np.asarray(y)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"y has shape {labels.shape} but X has {len(rows)} rows: one label per row")
+    if not (labels == 1).any():
+        raise ValueError(f"y marks no row as a known inlier (+1) among {len(labels)} sample(s)")
+    return rows[labels == 1]

@@ -12,17 +12,17 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.encoding import kind_of, numbers_of
-from llr_cvx.detection.tables import Table, read_table
+from llr_cvx.detection.tables import NAMELESS, Table, read_table
 from llr_cvx.text import printable
 
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d[\d.]*,\d+\s*")
-#: Dates that are not written like 2024-12-31, and numbers with thousands separators, currencies, units or per cent.
+DECIMAL_COMMA = r"[+-]?\d[\d.]*,\d+"
+#: Text that is something else in disguise: its form, the least share of it, the most levels of a category that may look
+#: so (such as age groups), what it is, and what helps.
 DISGUISES = (
-    (re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*"), "dates", "write them like 2024-12-31"),
-    (re.compile(r"[^\w\s.,+-]?\s*[+-]?\d[\d.,'\s]*(%|[^\w\s]|[A-Za-z]{1,3})?\s*"), "numbers", "write plain numbers"),
+    (DECIMAL_COMMA, 0.5, 0, "numbers", "--decimal ,"),
+    (r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*", 0.9, 10, "dates", "write them like 2024-12-31"),
+    (r"[^\w\s.,+-]?\s*[+-]?\d[\d.,'\s]*(%|[^\w\s]|[A-Za-z]{1,3})?", 0.9, 10, "numbers", "write plain numbers"),
 )
-#: A category may have this many levels that look like numbers or dates, such as age groups.
-MAX_NUMBER_LIKE_LEVELS = 10
 #: Names of columns that identify rows; "index" only on its own, since a refractive_index is a measurement.
 ROW_NAME_PATTERN = re.compile(r"(.*[\W_])?id|index|unnamed.*", re.IGNORECASE)
 #: With at least this many rows, consecutive whole numbers are unlikely to be a coincidence.
@@ -83,39 +83,38 @@ def read_pair(
     if problems:
         raise TableProblems(problems)
     known, checked = tables
-    renamed = {name: other for name in checked.frame if name not in known.frame and (other := _alike(known, name))}
-    renamed = {name: other for name, other in renamed.items() if other not in checked.frame}
-    if renamed:
+    similar = {name: _alike(known.frame, name) for name in checked.frame if name not in known.frame}
+    if renamed := {name: other for name, other in similar.items() if other and other not in checked.frame}:
         checked.frame.rename(columns=renamed, inplace=True)
         notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    dropped = {name: {_alike(table, name) for table in tables} - {None} for name in drop}
+    dropped = {name: {_alike(table.frame, name) for table in tables} - {None} for name in drop}
     problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
-    ids = [None if id_column is None else _alike(table, id_column) for table in tables]
+    ids = [None if id_column is None else _alike(table.frame, id_column) for table in tables]
     if id_column is not None and ids[1] is None:
         problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
-    unused = {*ids, *(name for found in dropped.values() for name in found)}
+    unused = set().union(ids, *dropped.values())
     used = [name for name in known.frame if name not in unused]
-    if unnamed := [name for name in used if re.fullmatch(r"Unnamed: \d+", name)]:
+    if unnamed := [name for name in used if name.startswith(NAMELESS)]:
         notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
         used = [name for name in used if name not in unnamed]
     if not used:
         problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
     if lacking := [name for name in used if name not in checked.frame]:
         problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {_drop(lacking)}")
-    others = [name for name in checked.frame if name not in {*known.frame, *unused}]
-    if extra := [name for name in others if not name.startswith("Unnamed: ")]:
-        notes.append(f"ignored in {checked.source}: {listing(extra)}, which {known.source} has not")
+    others = [name for name in checked.frame if name not in {*known.frame, *unused} and not name.startswith(NAMELESS)]
+    if others:
+        notes.append(f"ignored in {checked.source}: {listing(others)}, which {known.source} has not")
     problems += [problem for name in used for problem in _misfits(known, checked, name)]
     filled = [name for name in used if name not in lacking and known.frame[name].notna().any()]
-    for table, name in zip(tables, ids, strict=True):
-        problems += [*_repeated(table, name), *(_absent(table, filled) if missing == "refuse" else [])]
-    if problems:
-        raise TableProblems(problems)
     frames = []
     for table, name in zip(tables, ids, strict=True):
-        frame = table.frame[used] if name is None else table.frame[used].set_axis(_ids(table, name), axis=0)
-        frame.attrs["source"] = table.source
-        frames.append(frame)
+        problems += _repeated(table, name) if name else []
+        problems += _absent(table, filled) if missing == "refuse" else []
+        frame = table.frame[[column for column in used if column not in lacking]]
+        frames.append(frame if name is None else frame.set_axis(_ids(table, name), axis=0))
+        frames[-1].attrs["source"] = table.source
+    if problems:
+        raise TableProblems(problems)
     if missing == "drop":
         gone = [frame.index[frame[filled].isna().any(axis=1)].astype(str) for frame in frames]
         frames = [frame.dropna(subset=filled) for frame in frames]
@@ -129,11 +128,12 @@ def read_pair(
     return frames[0], frames[1], [*notes, *row_name_note(numeric)]
 
 
-def _alike(table: Table, name: str) -> str | None:
+def _alike(names: Any, name: str) -> str | None:
     """The column of this name, or the only one that differs from it in case and blanks."""
-    plain = {" ".join(other.split()).casefold(): other for other in table.frame}
-    found = name if name in table.frame else plain.get(" ".join(name.split()).casefold())
-    return found if len(plain) == len(table.frame.columns) or name in table.frame else None
+    plain = {" ".join(other.split()).casefold(): other for other in names}
+    if name in names or len(plain) < len(list(names)):
+        return name if name in names else None
+    return plain.get(" ".join(name.split()).casefold())
 
 
 def _ids(table: Table, name: str) -> Any:
@@ -145,18 +145,14 @@ def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
     """Cells that are not of the kind of their column among the inliers."""
     kind = kind_of(known.frame[name])
     if kind == "category":
-        text = known.frame[name].dropna().astype(str)
-        where = f"{known.source}, column {name!r} holds"
+        text = known.frame[name].dropna().astype(str).str.strip()
         kind = next((of for of in ("number", "date") if np.mean(~np.isnan(numbers_of(text, of))) >= 0.5), "empty")
-        commas = text.str.fullmatch(DECIMAL_COMMA)
-        if commas.mean() >= 0.5:
-            yield f"{where} numbers such as {text[commas].iloc[0]!r}: --decimal ,"
-        elif kind == "empty" and text.nunique() > MAX_NUMBER_LIKE_LEVELS:
-            for pattern, what, cure in DISGUISES:
-                alike = text.str.strip().str.fullmatch(pattern)
-                if alike.mean() >= 0.9:
-                    yield f"{where} {what} such as {text[alike].iloc[0][:40]!r}: {cure}, or {_drop([name])}"
-                    return
+        for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
+            alike = text.str.fullmatch(form)
+            if alike.mean() >= least and text.nunique() > most:
+                cell = text[alike].iloc[0][:40]
+                yield f"{known.source}, column {name!r} holds {what} such as {cell!r}: {cure} or {_drop([name])}"
+                break
     for table in (known, checked):
         if kind == "empty" or name not in table.frame:
             continue
@@ -166,29 +162,25 @@ def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
         if bad.size:
             cell = str(column.iloc[bad[0]]).strip()
             more = f" ({bad.size} such cells)" if bad.size > 1 else ""
-            cure = "--decimal ," if DECIMAL_COMMA.fullmatch(cell) else f"correct it, or {_drop([name])}"
-            place = f"{table.source}, {table.place(table.frame.index[bad[0]])}, column {name!r}"
+            cure = "--decimal ," if re.fullmatch(DECIMAL_COMMA, cell) else f"correct it, or {_drop([name])}"
+            place = f"{table.source}, {table.place(column.index[bad[0]])}, column {name!r}"
             yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
 
 
 def _absent(table: Table, names: Sequence[str]) -> Iterator[str]:
     """The columns with missing values, in one line."""
     gone = table.frame[names].isna()
-    found = [name for name in names if gone[name].any()]
-    if found:
-        first = ", ".join(f"{n!r} ({gone[n].sum()}, first in {table.place(gone[n].idxmax())})" for n in found[:8])
-        more = f" and {len(found) - 8} more columns" if len(found) > 8 else ""
-        yield f"{table.source} has missing values in {first}{more}: --missing median, indicator or drop"
+    if found := [f"{n!r} ({gone[n].sum()}, first in {table.place(gone[n].idxmax())})" for n in names if gone[n].any()]:
+        some = listing(found, quoted=False)
+        yield f"{table.source} has missing values in {some}: --missing median, indicator or drop"
 
 
-def _repeated(table: Table, name: str | None) -> Iterator[str]:
-    if name is None:
-        return
+def _repeated(table: Table, name: str) -> Iterator[str]:
     ids = _ids(table, name)
-    cure = f"give every row a unique id, or ignore the column ({_drop([name])}) to number the rows"
     for row in ids.index[(ids == "") | ids.duplicated()][:1]:
         first = table.place(ids.index[ids == ids[row]][0])
         what = f": the id {ids[row]!r} is that of {first} already" if ids[row] else " is empty"
+        cure = f"give every row a unique id, or ignore the column ({_drop([name])}) to number the rows"
         yield f"{table.source}, {table.place(row)}, column {name!r}{what}: {cure}"
 
 
@@ -206,7 +198,7 @@ def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
         return len(values) >= MIN_COUNT_ROWS and bool(np.all(ordered % 1 == 0) and np.all(np.diff(ordered) == 1))
 
     names = [name for name, tables in columns.items() if ROW_NAME_PATTERN.fullmatch(name) or any(map(counts, tables))]
-    subject = f"column {names[0]!r} looks" if len(names) == 1 else f"columns {listing(names)} look"
+    subject = f"column {listing(names)} looks" if len(names) == 1 else f"columns {listing(names)} look"
     cure = f"--id {shlex.quote(names[0])} to use it as such, {_drop(names)} to ignore it" if names else ""
     return [f"{subject} like row names: {cure}"] if names else []
 
@@ -215,11 +207,11 @@ def _drop(names: Sequence[str]) -> str:
     return " ".join(f"--drop {shlex.quote(name)}" for name in names[:8])
 
 
-def listing(names: Iterable[str], limit: int = 8) -> str:
-    """Names in quotes, the first of many.
+def listing(names: Iterable[str], limit: int = 8, quoted: bool = True) -> str:
+    """Names, the first of many.
 
     >>> listing(["a", "b", "c"], 2)
     "'a', 'b', ..."
     """
-    shown = list(map(repr, names))
+    shown = [repr(name) if quoted else name for name in names]
     return ", ".join(shown[:limit]) + (", ..." if len(shown) > limit else "")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from llr_cvx.arrays import FloatArray
-from llr_cvx.detection.calibration import BatchVerdict, judge_batch, rows_needed, smallest_discovery
+from llr_cvx.detection.calibration import judge_batch, rows_needed, smallest_discovery
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.explanation import Explanation, Features
+from llr_cvx.detection.explanation import explain_rows
+
+#: Where no row is called an outlier, this many of the lowest scores are explained.
+LOWEST_SHOWN = 5
 
 
-@dataclass(eq=False)
 class Detection:
     """The result of a run.
 
@@ -28,90 +27,83 @@ class Detection:
         Fitted to both tables, inliers first.
     scaling : str
         One of `SCALINGS`.
-    explanations : list of Explanation
-        The outliers, worst first, with values in the units of the tables.
-    lowest : list of Explanation
-        The rows with the lowest scores, where no row is called an outlier.
     undecided : str
         Why no decision was made, if so; all rows are ranked.
+    sources : (str, str)
+        Where the tables came from.
+    numbered : bool
+        Whether the test rows have numbers, not names.
+    base : float
+        log(n/n') with n unlabelled rows and n' inliers in the model: log r of a row without contributions.
+    log_ratio, pvalues : array of float
+        log r of the test rows, and their p-values; NaN where there are none.
+    held_out : int
+        How many of the inliers were held out for p-values.
+    batch : BatchVerdict or None
+        The test rows as a whole against the held-out inliers.
+    smallest_discovery : int
+        The fewest rows that can be called outliers at once.
+    features : Features
+        The features of the pooled rows.
+    explanations, worst : list of Explanation
+        The outliers, worst first; where there are none, `worst` holds the rows with the lowest scores.
+    too_few : bool
+        Whether no row is called an outlier since there are too few inliers for it.
     notes : list of str
         Warnings of the run.
     """
 
-    inliers: Any
-    test: Any
-    pooled: Any
-    detector: LLRDetector
-    scaling: str
-    explanations: list[Explanation]
-    lowest: list[Explanation] = field(default_factory=list)
-    undecided: str = ""
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def log_ratio(self) -> FloatArray:
-        """log r of the test rows."""
-        return np.asarray(self.detector.log_ratio_[len(self.inliers) :])
-
-    @property
-    def base(self) -> float:
-        """log(n/n') with n unlabelled rows and n' inliers in the model: log r of a row without contributions."""
-        return self.detector.solution_.problem.base
-
-    @property
-    def held_out(self) -> int:
-        """How many of the inliers were held out for p-values."""
-        return len(self.detector.calibration_rows_)
-
-    @property
-    def pvalues(self) -> FloatArray:
-        """p-values of the test rows; NaN where there are none."""
-        return self.detector.pvalues_[len(self.inliers) :] if self.held_out else np.full(len(self.test), np.nan)
-
-    @cached_property
-    def batch(self) -> BatchVerdict | None:
-        """The test rows as a whole against the held-out inliers."""
-        held = self.detector.log_ratio_[self.detector.calibration_rows_]
-        return judge_batch(self.log_ratio, held) if self.held_out else None
-
-    @property
-    def smallest_discovery(self) -> int:
-        """The fewest rows that can be called outliers at once."""
-        fdr = self.detector.fdr
-        return 1 if fdr is None else smallest_discovery(self.held_out, len(self.test), fdr)
-
-    @property
-    def too_few(self) -> bool:
-        """Whether no row is called an outlier since there are too few inliers for it."""
-        return bool(self.held_out) and not self.explanations and 2 * self.smallest_discovery > len(self.test) + 1
+    def __init__(
+        self, inliers: Any, test: Any, pooled: Any, detector: LLRDetector, scaling: str, undecided: str
+    ) -> None:
+        n, fdr, held = len(inliers), detector.fdr, detector.log_ratio_[detector.calibration_rows_]
+        self.inliers, self.test, self.pooled, self.detector = inliers, test, pooled, detector
+        self.scaling, self.undecided = scaling, undecided
+        self.sources = tuple(str(table.attrs.get("source", "a table in memory")) for table in (inliers, test))
+        self.ids, self.numbered = [*inliers.index, *test.index], test.index.inferred_type == "integer"
+        self.base, self.log_ratio = detector.solution_.problem.base, detector.log_ratio_[n:]
+        self.held_out = len(held)
+        self.pvalues = detector.pvalues_[n:] if len(held) else np.full(len(test), np.nan)
+        self.batch = judge_batch(self.log_ratio, held) if len(held) else None
+        self.smallest_discovery = 1 if fdr is None else smallest_discovery(len(held), len(test), fdr)
+        self.features = detector._features(pooled)
+        outliers = np.flatnonzero(self.log_ratio < detector.fitted_offset_)
+        decided = outliers.size > 0 and not undecided
+        rows = outliers if decided else np.argsort(self.log_ratio, kind="stable")[:LOWEST_SHOWN]
+        self.worst = explain_rows(self.features, n + rows, detector.fitted_offset_)
+        self.explanations = self.worst if decided else []
+        self.too_few = len(held) > 0 and not self.explanations and 2 * self.smallest_discovery > len(test) + 1
+        self.notes: list[str] = []
 
     def id_of(self, row: int) -> str:
         """The id of a pooled row."""
-        n = len(self.inliers)
-        return str(self.test.index[row - n] if row >= n else self.inliers.index[row])
+        return str(self.ids[row])
 
     def name_of(self, row: int) -> str:
         """The id of a pooled row, or "row 7" if rows are only numbered."""
-        table = self.test if row >= len(self.inliers) else self.inliers
-        return f"row {self.id_of(row)}" if numbered(table) else self.id_of(row)
+        return f"row {self.ids[row]}" if isinstance(self.ids[row], int) else str(self.ids[row])
 
-    @cached_property
-    def features(self) -> Features:
-        """The features of the pooled rows."""
-        return self.detector._features(self.pooled)
-
-    def feature_counts(self) -> list[tuple[str, int]]:
-        """How often each feature is the strongest reason for an outlier, most frequent first."""
-        return Counter(e.reasons[0].feature for e in self.explanations if e.reasons).most_common()
+    @property
+    def rule(self) -> str:
+        """How outliers are told, in words."""
+        detector = self.detector
+        words = {
+            "fdr": f"p-values, false discovery rate {detector.fdr or 0:g}",
+            "false_alarm": f"p-values, false alarm rate {detector.false_alarm or 0:g}",
+            "threshold": "given",
+            "contamination": f"lowest {100 * (detector.contamination or 0):g} % of the test rows",
+        }
+        fence = "lower fence of the test rows' scores (first quartile - 1.5 interquartile ranges)"
+        return next((said for name, said in words.items() if getattr(detector, name) is not None), fence)
 
     def decision(self) -> list[str]:
         """What was decided, by which rule, and what that rule can and cannot see."""
         rows, known, m, fewest = len(self.test), len(self.inliers), self.held_out, self.smallest_discovery
-        rule, count = threshold_rule(self.detector), f"{len(self.explanations)} of {rows} test rows are outliers"
+        count = f"{len(self.explanations)} of {rows} test rows are outliers"
         if self.undecided:
             return [f"ranked only: {self.undecided}"]
         if self.batch is None:
-            return [f"{count} (threshold on log r: {self.detector.fitted_offset_:.4g}, {rule})"]
+            return [f"{count} (threshold on log r: {self.detector.fitted_offset_:.4g}, {self.rule})"]
         if self.too_few:
             count = f"ranked only: {known} inliers are too few to call single rows outliers"
         limit = ""
@@ -119,7 +111,7 @@ class Detection:
             alone = rows_needed(self.detector.fdr / rows)
             limit = f", so {fewest} rows must stand out before any is an outlier (1 with {alone} held out)"
         return [
-            f"{count} ({rule})",
+            f"{count} ({self.rule})",
             f"{m} of the {known} inliers are held out for p-values: none is below 1/{m + 1}{limit}",
             f"the batch as a whole is {'BAD' if self.batch.bad else 'not bad'}: test rows score below held-out inliers "
             f"in {100 * self.batch.below:.0f} % of pairs (p = {self.batch.pvalue:.2g})",
@@ -129,30 +121,24 @@ class Detection:
         """The parameters used, including those chosen by cross-validation."""
         detector, problem = self.detector, self.detector.solution_.problem
         return {
-            "lambda1": problem.lambda1,
-            "lambda2": problem.lambda2,
-            "n_neighbors": detector.n_neighbors_,
-            "sigma": detector.sigma_,
+            **{name: getattr(problem, name) for name in ("lambda1", "lambda2", "n_neighbors", "sigma")},
+            **{name: getattr(detector, name) for name in ("fit_intercept", "random_state", "tol")},
             "scaling": self.scaling,
-            "fit_intercept": bool(detector.fit_intercept),
             "threshold": float(np.exp(detector.fitted_offset_)),
-            "threshold_rule": threshold_rule(detector),
+            "threshold_rule": self.rule,
             "held_out": self.held_out,
-            "random_state": detector.random_state if isinstance(detector.random_state, int) else None,
             "solver": detector.solution_.solver,
-            "tol": detector.tol,
         }
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result; `llr_cvx.cli.files.as_json` turns it into text."""
-        solution, n = self.detector.solution_, len(self.inliers)
-        proof = solution.certificate
+        solution, proof, n = self.detector.solution_, self.detector.solution_.certificate, len(self.inliers)
         lower, upper = (self.base + end[n:] for end in proof.score_bounds)
         scores = self.scores()[["id", "log_ratio", "pvalue", "rank"]]
         scores = scores.assign(relative_to_base=self.log_ratio - self.base, lower=lower, upper=upper)
         return {
-            "inliers": {"file": source(self.inliers), "rows": n},
-            "test": {"file": source(self.test), "rows": len(self.test)},
+            "inliers": {"file": self.sources[0], "rows": n},
+            "test": {"file": self.sources[1], "rows": len(self.test)},
             "features": list(self.inliers.columns),
             "parameters": self.parameters(),
             "certificate": {
@@ -187,8 +173,9 @@ class Detection:
 
         rows = range(len(self.inliers), len(self.pooled))
         outliers = {e.row for e in self.explanations}
-        pushes = ([r for r in self.features.reasons(i) if r.contribution < 0] for i in rows)
-        reasons = ([f"{r.feature} = {r.shown}, {r.rank}" for r in found] for found in pushes)
+        reasons = (
+            [f"{r.feature} = {r.shown}, {r.rank}" for r in self.features.reasons(i) if r.contribution < 0] for i in rows
+        )
         return pandas.DataFrame(
             {
                 "id": self.test.index.astype(str),
@@ -199,25 +186,3 @@ class Detection:
                 "reasons": [json.dumps(texts, ensure_ascii=False) for texts in reasons],
             }
         )
-
-
-def numbered(table: Any) -> bool:
-    """Whether the rows of a table have numbers, not names."""
-    return bool(table.index.inferred_type == "integer")
-
-
-def source(table: Any) -> str:
-    """Where a table came from."""
-    return str(table.attrs.get("source", "a table in memory"))
-
-
-def threshold_rule(detector: LLRDetector) -> str:
-    """How outliers were told, in words."""
-    words = {
-        "fdr": f"p-values, false discovery rate {detector.fdr or 0:g}",
-        "false_alarm": f"p-values, false alarm rate {detector.false_alarm or 0:g}",
-        "threshold": "given",
-        "contamination": f"lowest {100 * (detector.contamination or 0):g} % of the test rows",
-    }
-    fence = "lower fence of the test rows' scores (first quartile - 1.5 interquartile ranges)"
-    return next((said for name, said in words.items() if getattr(detector, name) is not None), fence)

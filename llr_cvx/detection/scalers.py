@@ -11,6 +11,7 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.detection.labels import known_inliers
 
 #: A spread below this share of the values themselves is rounding: the column counts as constant.
 CONSTANT_SPREAD = 1e-14
@@ -22,14 +23,7 @@ class _InlierTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Any:
         """Learn the map from the rows with y = 1, whatever the others are labelled; from all rows if there is no y."""
         rows = validate_data(self, X, dtype=np.float64, order="C")  # or the last bits of sums depend on the layout
-        if y is not None:
-            labels = np.asarray(y)
-            if labels.shape != (len(rows),):
-                raise ValueError(f"y has shape {labels.shape} but X has {len(rows)} rows: one label per row")
-            rows = rows[labels == 1]
-            if not len(rows):
-                raise ValueError(f"y marks no row as a known inlier (+1) among {len(labels)} sample(s)")
-        self._learn(rows)
+        self._learn(known_inliers(rows, y))
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:

@@ -17,12 +17,8 @@ from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.graph import IsolatedWarning
 
-#: With fewer test rows, the quartiles of their scores mean little.
-MIN_TEST_ROWS = 8
 #: With fewer inliers, the ends of their typical range rest on single rows.
 MIN_INLIERS = round(1 / TYPICAL_QUANTILES[0])
-#: Where no row is called an outlier, this many of the lowest scores are explained.
-LOWEST_SHOWN = 5
 #: What row numbers mean, for rows without ids.
 ROW_NUMBERING = "rows are numbered from 1 within their file, without the header line"
 
@@ -64,10 +60,7 @@ def detect(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         detector.fit(pooled, np.repeat([1.0, -1.0], [len(inliers), len(test)]), **fit)
-    found = [] if undecided else detector.explain_table(values=pooled)
-    first = np.argsort(detector.log_ratio_[len(inliers) :], kind="stable")[:LOWEST_SHOWN] + len(inliers)
-    lowest = [] if found else detector.explain_table(first, values=pooled)
-    run = Detection(inliers, test, pooled, detector, scaling, found, lowest, undecided)
+    run = Detection(inliers, test, pooled, detector, scaling, undecided)
     run.notes.extend(_notes(run))
     run.notes.extend(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, IsolatedWarning)))
     return run
@@ -81,18 +74,14 @@ def _notes(run: Detection) -> Iterator[str]:
             f"only {n} inlier(s): scaling, scores and the {TYPICAL_RANGE} range of each feature rest on few rows; "
             f"{MIN_INLIERS} or more are advised"
         )
-    given = (detector.threshold, detector.contamination, detector.fdr, detector.false_alarm)
-    if rows < MIN_TEST_ROWS and not run.undecided and given == (None,) * 4:
-        yield (
-            f"the fence compares the {rows} test row(s) with one another and needs at least {MIN_TEST_ROWS} to be "
-            "meaningful: give a threshold on r"
-        )
     if len(detector.suspicious_inliers_):
-        named = _some([run.name_of(row) for row in detector.suspicious_inliers_.tolist()])
+        named = listing(map(run.name_of, detector.suspicious_inliers_.tolist()), 5, quoted=False)
         yield f"check these of the inliers, which do not look like the others: {named}; an outlier there hides others"
     yield from _left_out(run)
     if apart := detector.solution_.problem.graph.isolated.tolist():
-        named = _some([f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in apart])
+        named = listing(
+            (f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in apart), 5, quoted=False
+        )
         yield (
             f"{len(apart)} row(s) lie so far away that all their Gaussian weights underflow to 0 at sigma = "
             f"{detector.sigma_:.4g} ({named}): each is scored alone, by its own features only. A larger sigma couples "
@@ -124,7 +113,3 @@ def _left_out(run: Detection) -> Iterator[str]:
         yield f"left out, since constant among the inliers: {'; '.join([listing(constant), *differing[:5]])}"
     if names:
         yield f"left out, since text that differs from row to row: {listing(names)} (--id NAME to name rows by it)"
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

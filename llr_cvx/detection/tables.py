@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llr_cvx.extras import pip_install
+from llr_cvx.extras import needed, pip_install
 from llr_cvx.inputs import contents, is_special
 from llr_cvx.text import cells_of, is_number, separator_of
 
 #: No table may hold more bytes than this, packed or unpacked.
 MAX_BYTES = 2**30
+#: Columns without a name are called so, with their number.
+NAMELESS = "Unnamed: "
 #: How files begin that may come through a pipe; all else is text.
 MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz"}
 UNPACK: dict[str, Callable[[io.BytesIO], Any]] = {
@@ -58,10 +60,7 @@ def read_table(
     """
     piped = str(path) == "-"
     name = "standard input" if piped else str(path)
-    try:
-        import pandas
-    except ImportError:
-        raise ValueError(f"{name}: tables need pandas: {pip_install('tables')}") from None
+    pandas = needed("pandas", "tables", "tables")
     data = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1)
     endings = [ending.lower() for ending in Path(path).suffixes]
     if piped or is_special(path):
@@ -105,7 +104,7 @@ def _checked(frame: Any) -> Any:
         raise ValueError("the first line holds numbers; a header line with column names is needed")
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"the header names {twice[0]!r} twice: rename one of the two")
-    frame = frame.set_axis([name or f"Unnamed: {k}" for k, name in enumerate(names)], axis=1)
+    frame = frame.set_axis([name or f"{NAMELESS}{k}" for k, name in enumerate(names)], axis=1)
     frame.index = range(1, len(frame) + 1)
     if not len(frame := frame.dropna(how="all")):
         raise ValueError("it has a header but no rows")
@@ -122,8 +121,9 @@ def _read_text(pandas: Any, data: bytes, sep: str | None, decimal: str, encoding
     if "\0" in text:
         raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
     sep = sep or separator_of(text)
-    lines, header = [], next((row for _, row in cells_of(text, sep)), [])
+    lines, header = list[int](), list[str]()
     for line, row in cells_of(text, sep):
+        header = header or row
         lines.append(line)
         if len(row) > len(header):  # pandas may take the surplus for names of the rows
             commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""

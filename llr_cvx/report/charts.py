@@ -22,29 +22,25 @@ class Distribution:
     """The values of a feature of the known inliers, which are the first `known` rows; `path` draws them."""
 
     def __init__(self, column: Column, known: int) -> None:
-        if column.order is None:
-            levels, heights = np.unique(column.values[:known].astype(str), return_counts=True)
-            common = np.argsort(-heights, kind="stable")[:MAX_LEVELS]
-            rest = heights.sum() - heights[common].sum()
-            heights = np.append(heights[common], rest)  # the last place is for all other levels
-            room = WIDTH / len(heights)
-            place = {level: k for k, level in enumerate(levels[common])}
-            self.x = room * (0.5 + np.array([place.get(str(level), len(common)) for level in column.values]))
+        if column.typical is None:  # levels, most frequent first; all beyond the most shown share the last place
+            place, low = np.minimum(column.order, MAX_LEVELS) + 0.5, 0.0
+            bars = int(min(place[:known].max() + 0.5, MAX_LEVELS)) + 1
+            high = float(bars)
         else:
             inliers = column.order[:known][~np.isnan(column.order[:known])]
             pad = 0.35 * float(np.ptp(inliers)) or 1.0
-            heights, edges = np.histogram(inliers, MAX_BARS, (inliers.min() - pad, inliers.max() + pad))
-            room = WIDTH / MAX_BARS
-            self.x = (np.nan_to_num(column.order, nan=edges[0]) - edges[0]) / (edges[-1] - edges[0]) * WIDTH
-        tall = np.maximum(heights / heights.max() * (HEIGHT - 4), 0.8)
-        bars = ((px(k * room), px(tall[k])) for k in np.flatnonzero(heights))
-        self.path = "".join(f"M{left} 29v-{high}h{px(room - 1)}V29z" for left, high in bars)
+            place, low, high, bars = column.order, inliers.min() - pad, inliers.max() + pad, MAX_BARS
+        heights, _ = np.histogram(place[:known], bars, (low, high))
+        self.x = (np.nan_to_num(place, nan=low) - low) / (high - low) * WIDTH
+        room, tall = WIDTH / bars, np.maximum(heights / heights.max() * (HEIGHT - 4), 0.8)
+        drawn = ((px(k * room), px(tall[k])) for k in np.flatnonzero(heights))
+        self.path = "".join(f"M{left} 29v-{high}h{px(room - 1)}V29z" for left, high in drawn)
 
     def mark(self, row: int) -> str:
         """A line at the value of a row, or an arrow if it lies beyond the edge."""
         x = float(self.x[row])
         if -1e-9 <= x <= WIDTH + 1e-9:
-            return f"M{px(min(max(x, 1.5), WIDTH - 1.5) - 1.5)} 0h3v30h-3z"
+            return f"M{px(np.clip(x, 1.5, WIDTH - 1.5) - 1.5)} 0h3v30h-3z"
         return f"M{px(WIDTH)} 15l-9 -7v14z" if x > 0 else "M0 15l9 -7v14z"
 
 

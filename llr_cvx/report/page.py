@@ -6,17 +6,17 @@ Its text is in `templates/page.html`. Jinja2 escapes every name and value.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import Counter
 from datetime import datetime
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.features import FeatureValue, percent
-from llr_cvx.detection.result import Detection, numbered, source
-from llr_cvx.extras import pip_install
+from llr_cvx.detection.result import Detection
+from llr_cvx.extras import needed
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.charts import Distribution, histogram, px
 from llr_cvx.text import printable
@@ -41,27 +41,27 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     >>> "<i>a" in page, "&lt;i&gt;a" in page
     (False, True)
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError("the page needs Jinja2: " + pip_install("tables")) from None
+    jinja2 = needed("jinja2", "tables", "pages")
     style, script = _text("page.css"), _text("templates/page.js")
     hashes = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
     solution, detector = run.detector.solution_, run.detector
-    shown = (run.explanations or run.lowest)[:MAX_SHOWN]
+    shown = run.worst[:MAX_SHOWN]
     drawn = sorted({r.column for e in shown for r in pushing(e)[:MAX_CARD_FEATURES]})
+    causes = Counter(e.reasons[0].feature for e in run.explanations if e.reasons).most_common()
     cut = None if run.undecided or np.isinf(detector.fitted_offset_) else detector.fitted_offset_
 
-    def visible(value: Any) -> Any:
-        """No mark in a name may change the direction of the text around it."""
-        return printable(value) if type(value) is str else value
-
-    how: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined, "keep_trailing_newline": True}
-    environment = jinja2.Environment(loader=jinja2.FunctionLoader(_text), finalize=visible, **how)
-    return environment.get_template("templates/page.html").render(
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        # No mark in a name may change the direction of the text around it.
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
+    page: str = environment.get_template("templates/page.html").render(
         **{"run": run, "title": title, "style": style, "script": script, "rows": shown, "solution": solution},
-        **{"px": px, "pushing": pushing, "percent": percent, "source": source, "numbered": numbered},
-        **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": run.feature_counts()},
+        **{"px": px, "pushing": pushing, "percent": percent},
+        **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": causes},
         policy=SECURITY_POLICY.replace("'unsafe-inline'", "{}; script-src {}".format(*hashes)),
         date=(date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
         ranks={e.row: e.rank for e in shown if run.explanations},
@@ -69,6 +69,7 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
         histogram=histogram(run.log_ratio, detector.log_ratio_[detector.calibration_rows_], cut),
         gap=shown_gap(solution.certificate.relative_gap, ".1e"),
     )
+    return page
 
 
 def pushing(e: Explanation) -> list[FeatureValue]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.ranking import selected_features
-from llr_cvx.extras import pip_install
+from llr_cvx.extras import needed
 from llr_cvx.solution import Solution, Trace
 
 if TYPE_CHECKING:
@@ -278,11 +278,7 @@ def plot_lambda_curve(curve: LambdaCurve, *, ax: Axes | None = None) -> Axes:
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: " + pip_install("plots")) from None
-    axes: Axes = plt.subplots(figsize=size, layout="constrained")[1]
+    axes: Axes = needed("matplotlib.pyplot", "plots", "plots").subplots(figsize=size, layout="constrained")[1]
     return axes
 
 

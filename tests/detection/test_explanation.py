@@ -77,8 +77,7 @@ def test_table_is_ranked_and_complete():
         pushes = [r.contribution for r in e.reasons]
         assert pushes == sorted(pushes)
         for r in e.reasons:
-            assert r.weight == detector.coef_[e.row, r.column]
-            assert r.contribution == pytest.approx(r.weight * r.value)
+            assert r.contribution == pytest.approx(detector.coef_[e.row, r.column] * r.value)
             low, high = np.quantile(detector.solution_.problem.X[y > 0, r.column], [0.05, 0.95])
             assert r.typical == (low, high)
             assert r.position == ("below" if r.value < low else "above" if r.value > high else "within")
@@ -171,7 +170,7 @@ def test_json():
 
 @pytest.mark.parametrize(("value", "position"), [(1600.0, "above"), (1400.0, "below"), (1500.0, "within")])
 def test_the_place_is_that_in_the_range_compared_with(value, position):
-    reason = FeatureValue("speed", 0, value, (1445.0, 1554.0), weight=0.1, contribution=-0.5)
+    reason = FeatureValue("speed", 0, value, (1445.0, 1554.0), contribution=-0.5)
     assert str(reason) == (
         f"speed = {value:.4g}, {position} the inliers' 5 % to 95 % range (1445 to 1554), contributes -0.5"
     )

@@ -96,7 +96,7 @@ def test_many_features_are_shown_strongest_first_and_the_rest_summed_up(d):
         assert np.all(np.diff(peaks) <= 0)
         assert ticks[0] == f"f{np.abs(W).max(axis=0).argmax()}"
         assert "260 more: |weight| up to " in ax.get_ylabel()
-    reasons = [FeatureValue(f"f{k}", k, 1.0, (0.0, 1.0), weight=1.0, contribution=-1.0 / (k + 1)) for k in range(d)]
+    reasons = [FeatureValue(f"f{k}", k, 1.0, (0.0, 1.0), contribution=-1.0 / (k + 1)) for k in range(d)]
     e = Explanation(1, 0, -1.0, 0.3, (-1.0, -1.0), True, tuple(reasons), None, 0, 1, ())
     bars = draw(plots.plot_contributions(e))
     assert len(bars.patches) == 13

@@ -22,12 +22,9 @@ const field = document.getElementById("filter"), shown = document.getElementById
 field.closest("p").hidden = body.rows.length <= 5;
 field.addEventListener("input", () => {
   const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = text => words.every(word => text.toLowerCase().includes(word));
-  let count = 0;
-  for (const row of body.rows) {
-    row.hidden = !fits(row.textContent);
-    count += !row.hidden;
+  for (const part of [...body.rows, ...document.querySelectorAll("article")]) {
+    part.hidden = !words.every(word => part.textContent.toLowerCase().includes(word));
   }
-  for (const card of document.querySelectorAll("article")) card.hidden = !fits(card.textContent);
+  const count = [...body.rows].filter(row => !row.hidden).length;
   shown.textContent = words.length ? `${count} of ${body.rows.length} rows` : "";
 });
