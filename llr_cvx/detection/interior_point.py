@@ -229,8 +229,7 @@ class _System:
     def alpha_limits(self) -> tuple[FloatArray, FloatArray]:
         """The alpha above which the loss is steep, at most 1/2, and twice the one that stationarity allows."""
         size, bound = np.abs(self.largest), 2.0 * (self.now.theta + self.rows.radii.sum(axis=1))
-        with np.errstate(divide="ignore", over="ignore"):
-            slope = np.clip(STEEP * self.rest / size / size / self.rows.beta, SMALLEST_ALPHA, 0.25)
+        slope = np.clip(STEEP * self.rest / size / size / self.rows.beta, SMALLEST_ALPHA, 0.25)
         return 2.0 * slope / (1.0 + np.sqrt(1.0 - 4.0 * slope)), bound / np.maximum(bound, self.rows.beta * size)
 
     def direction(self, target: FloatArray) -> Iterate:
