@@ -69,7 +69,7 @@ def slow_dual(x, anchors, lambda2, alpha, U):
 
 
 def exact_gap(x, anchors, radii, lambda2, w, alpha, U, V, least=0):
-    """(J - D) / max(J, least) to hundreds of digits, for v as U has it, or V with the strongest anchor's u as V has it."""
+    """(J - D) / max(J, least) computed exactly, for v as U has it, or V with the strongest anchor's u as V has it."""
     with localcontext() as context:
         context.prec = 500
         x, w, V = ([Decimal(t) for t in a.tolist()] for a in (x, w, V))
