@@ -118,16 +118,16 @@ class Detection:
         if self.detector.fdr is not None and fewest > 1:
             alone = rows_needed(self.detector.fdr / rows)
             limit = f", so {fewest} rows must stand out before any is an outlier (1 with {alone} held out)"
-        whole = "the batch as a whole looks like the known inliers"
+        whole = "the batch as a whole looks normal"
         if self.batch.differs:
-            whole = "part of the batch differs from the known inliers, not the batch as a whole"
+            whole = "part of the batch differs"
         if self.batch.bad:
             whole = "the batch as a whole is BAD"
         return [
             f"{count} ({rule})",
             f"{m} of the {known} inliers are held out for p-values: none is below 1/{m + 1}{limit}",
-            f"{whole}: test rows score below held-out inliers in {100 * self.batch.below:.0f} % of pairs, 50 % if all "
-            f"were good (p = {self.batch.pvalue:.2g})",
+            f"{whole}: test rows score below held-out inliers in {100 * self.batch.below:.0f} % of pairs "
+            f"(50 % by chance, p = {self.batch.pvalue:.2g})",
         ]
 
     def parameters(self) -> dict[str, Any]:
