@@ -149,7 +149,7 @@ def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray, alone: FloatArr
     )
     best = best * unit[:, None]
     found = _interior(scaled, best, ip.CENTRING)
-    short = np.flatnonzero(found.gap > JOIN_TOL)  # one row in some ten thousand hostile ones
+    short = np.flatnonzero(found.gap > JOIN_TOL)  # one of 20,280 hostile rows
     if short.size:
         found.improve(short, *_interior(scaled.take(short), best[short], ip.CAUTIOUS_CENTRING))
     u = np.where((radii > rows.radii)[:, :, None], 0.0, found.dual.u / radius[:, None, None])

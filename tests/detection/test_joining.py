@@ -238,6 +238,12 @@ def test_huge_entries_are_proved_whatever_the_anchors_are(K, d, lambda2):
     assert found.relative_gap.max() <= JOIN_TOL
 
 
+def test_a_row_that_long_steps_do_not_prove_is_proved_by_cautious_ones():
+    """One row in 20,280: long steps end at a gap of 3e-8."""
+    x, anchors, radii = (part[17:18] for part in draw_hostile(120, K=2, d=20))
+    assert join_rows(x, anchors, radii, 1e3).relative_gap[0] <= JOIN_TOL
+
+
 @pytest.mark.parametrize("size", [1e8, 1e12, 1e20, 1e100, 1e150])
 @pytest.mark.parametrize("d", [2, 20])
 def test_several_huge_entries_make_a_coupled_row_an_outlier_and_are_proved(size, d):
