@@ -177,9 +177,14 @@ class BatchVerdict:
     pvalue: float
 
     @property
+    def differs(self) -> bool:
+        """Whether the test rows differ from the inliers by more than chance, be it only by a few outliers."""
+        return self.pvalue <= BATCH_LEVEL
+
+    @property
     def bad(self) -> bool:
         """Whether the batch is called bad as a whole."""
-        return self.pvalue <= BATCH_LEVEL and self.below >= BATCH_SHARE
+        return self.differs and self.below >= BATCH_SHARE
 
 
 def judge_batch(scores: FloatArray, calibration: FloatArray) -> BatchVerdict:

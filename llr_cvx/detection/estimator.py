@@ -137,8 +137,8 @@ class LLRDetector(Explaining, OutlierMixin, BaseEstimator):  # type: ignore[misc
     gets that row's own score (if equal to several, that of the first unlabelled one), so the score may jump there.
     lambda2 = 0 is refused: far from the data such a row would have no optimum.
 
-    **Dask.** `score_samples`, `decision_function`, `predict`, `explain` and `feature_ranking` also take Dask arrays and
-    DataFrames, and answer lazily, partition by partition (`llr_cvx.detection.partitions`).
+    **Dask.** `score_samples`, `pvalues`, `decision_function`, `predict`, `explain` and `feature_ranking` also take Dask
+    arrays and DataFrames, and answer lazily, partition by partition (`llr_cvx.detection.partitions`).
 
     **No scaling** is done unless `scaler` is given. With p-values, give it there: one in a Pipeline sees the held-out
     inliers. Explanations are easiest to read if features are centred on the inliers, since the model has no intercept

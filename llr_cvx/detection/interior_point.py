@@ -34,14 +34,10 @@ from llr_cvx.detection.row_problems import RowProblems, dot, norms
 
 #: Share of the distance to the boundary of the cones that a step may go.
 BOUNDARY_SHARE = 0.95
-#: alpha starts in this part of the interval from 0 to its upper bound.
-START_ALPHA = (1e-3, 1.0 - 1e-3)
 #: Smaller alpha are not told from 0.
 SMALLEST_ALPHA = 1e-300
 #: The loss is steep where its curvature in the largest entry's direction is this many times the rest.
 STEEP = 100.0
-#: Where the terms of w.x are larger, rounding of w may take it away from z: w then follows z after every step.
-LARGE_TERMS = 1e6
 #: The share of mu aimed at in the next step, between these: the longer Newton's step alone, the smaller.
 CENTRING, CAUTIOUS_CENTRING = (1e-4, 0.8), (0.5, 0.8)
 #: mu at the start, as a multiple of J divided by the number of complementarity products. With 0.1, rows with d = 100
@@ -76,9 +72,7 @@ def start(rows: RowProblems, w: FloatArray) -> Iterate:
     """A point near w whose complementarity products all equal mu; only stationarity is left to reach."""
     K, d = rows.anchors.shape[1:]
     J = rows.objective(w)
-    w, z = _with_plausible_score(rows, w, J)
-    delta = w[:, None] - rows.anchors
-    J = np.maximum(J, dot(rows.radii, norms(delta)))  # w may have been moved far from its anchors
+    z, delta = dot(w, rows.x), w[:, None] - rows.anchors
     mu = START_SHARE * J / (K + 2 * d)
     half = mu[:, None] / (2.0 * rows.radii)
     t = half + np.hypot(half, norms(delta))
@@ -98,24 +92,6 @@ def _slacks(w: FloatArray, b: FloatArray, product: FloatArray) -> tuple[FloatArr
     return np.where(w > 0.0, smaller, larger), np.where(w > 0.0, larger, smaller)
 
 
-def _with_plausible_score(rows: RowProblems, w: FloatArray, J: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """w and its score, moved along its row's largest entry so that alpha is possible at an optimum.
-
-    There beta alpha |x_k| <= |v_k| + sum_j |u_jk|, with |v_k| <= 2 lambda2 ||w||_1 <= 2 sqrt(lambda2 J).
-    """
-    k, largest = rows.largest()
-    bound = 2.0 * np.sqrt(rows.lambda2 * J) + rows.radii.sum(axis=1)
-    top = bound / np.maximum(bound, rows.beta * np.abs(largest))
-    z = dot(w, rows.x)
-    alpha = expit(z)
-    low, high = START_ALPHA[0] * top, START_ALPHA[1] * top
-    off = np.flatnonzero((alpha < low) | (alpha > high))
-    w = w.copy()
-    z[off] = logit(np.clip(alpha, low, high))[off]
-    w[off] = _with_score(rows.x[off], w[off], k[off], z[off])
-    return w, z
-
-
 def _with_score(x: FloatArray, w: FloatArray, k: IntArray, z: FloatArray) -> FloatArray:
     """w with its entry k such that w.x = z."""
     every = np.arange(len(w))
@@ -133,7 +109,7 @@ def step(rows: RowProblems, now: Iterate, centring: tuple[float, float] = CENTRI
     direction = system.direction(share * system.mu)
     moved = now.moved(direction, np.minimum(BOUNDARY_SHARE * system.longest(direction), 1.0))
     wanted = _score_after(now.z, moved.z, *system.alpha_limits())
-    apart = (wanted != moved.z) | (np.abs(moved.w * rows.x).sum(axis=1) > LARGE_TERMS)
+    apart = wanted != moved.z
     apart[system.steep] = True
     at = np.flatnonzero(apart)
     if at.size:
@@ -229,8 +205,7 @@ class _System:
     def alpha_limits(self) -> tuple[FloatArray, FloatArray]:
         """The alpha above which the loss is steep, at most 1/2, and twice the one that stationarity allows."""
         size, bound = np.abs(self.largest), 2.0 * (self.now.theta + self.rows.radii.sum(axis=1))
-        with np.errstate(divide="ignore", over="ignore"):
-            slope = np.clip(STEEP * self.rest / size / size / self.rows.beta, SMALLEST_ALPHA, 0.25)
+        slope = np.clip(STEEP * self.rest / size / size / self.rows.beta, SMALLEST_ALPHA, 0.25)
         return 2.0 * slope / (1.0 + np.sqrt(1.0 - 4.0 * slope)), bound / np.maximum(bound, self.rows.beta * size)
 
     def direction(self, target: FloatArray) -> Iterate:

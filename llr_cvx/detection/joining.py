@@ -11,9 +11,10 @@ This is Eq. (5) for the one row, everything else held fixed. For alpha in [0, 1]
 so every dual point proves how far w can be from optimal. At the optimum ||v||_inf = 2 lambda2 ||w||_1, and a feature
 has a weight only where |v_k| attains ||v||_inf.
 
-A row far from all fitted rows has c_j = 0: only its largest entry then matters, in closed form (`llr_cvx.oracles`).
-The other rows are solved together by an interior-point method (`llr_cvx.detection.interior_point`), and what its points
-prove is computed so that it holds for entries of any size (`llr_cvx.detection.row_problems`).
+Two kinds of rows have a closed form, which its dual point proves: without coupling, as far from all fitted rows, only
+the largest entry matters (`llr_cvx.oracles`); with strong coupling w is one of the anchors w_j. Other rows are solved
+together by an interior-point method (`llr_cvx.detection.interior_point`). What is proved is computed so that it holds
+for entries of any size (`llr_cvx.detection.row_problems`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from llr_cvx.arrays import BoolArray, FloatArray, IntArray
+from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.detection import interior_point as ip
 from llr_cvx.detection.row_problems import (
+    TINY,
     Dual,
     RowProblems,
+    at,
     dot,
     feasible,
-    norms,
+    proven,
     proven_by_u,
     proven_by_v,
     safe_norms,
@@ -38,19 +41,16 @@ from llr_cvx.detection.row_problems import (
 )
 from llr_cvx.oracles import decoupled_weight
 
-#: Relative gap proved for every row, and the smaller one at which the interior-point method stops, since exact
-#: zeros and exact equality with an anchor, found afterwards, may cost a little.
+#: Relative gap proved for every row, and the smaller one at which the interior-point method stops, since exact zeros,
+#: found afterwards, may cost a little.
 JOIN_TOL, STOP_TOL = 1e-9, 1e-10
 #: 60 steps suffice on every data set tried, with a median of 15 to 25.
 MAX_STEPS = 100
 #: A row whose gap has not shrunk for this many steps has reached the limit of rounding.
 MAX_STALLED_STEPS = 25
-#: Smaller J and radii are not scaled up further.
-TINY = 1e-300
-#: A row is solved without anchors if none can contribute the first share of J. Other rows are solved without those that
-#: cannot contribute the second share of the lowest J known at the start, which may be far above the optimum. Anchors
-#: left out of the computation are not left out of the certificate.
-NEGLIGIBLE, LEFT_OUT = 1e-12, 1e-20
+#: A radius that cannot contribute this share of the lowest J known at the start is raised until it could. Its u_j is
+#: then left out of the certificate.
+LEFT_OUT = 1e-20
 #: Rows are solved in blocks whose arrays have about this many entries, so that they stay in the cache.
 BLOCK_ENTRIES = 50_000
 
@@ -66,7 +66,7 @@ class JoinedRows(NamedTuple):
         for a v, or for a u_j of the anchor with the largest c_j, that is a little different. A feature has a weight
         only where |v_k| attains its row's maximum.
     relative_gap : array of shape (M,)
-        (J - D) / J, a proven bound on (J(w) - min J) / J(w).
+        (J - D) / J, a proven bound on (J(w) - min J) / J(w); if J is below 1e-300, relative to that.
     """
 
     W: FloatArray
@@ -100,74 +100,60 @@ def join_rows(x: FloatArray, anchors: FloatArray, radii: FloatArray, lambda2: fl
     M, K, d = anchors.shape
     size = max(1, BLOCK_ENTRIES // (K * d))
     rows = RowProblems(x, anchors, radii, np.full(M, lambda2), np.ones(M))
-    parts = [_solve_block(rows.take(slice(s, s + size)), lambda2) for s in range(0, M, size)]
+    with np.errstate(all="ignore"):  # what breaks down proves nothing
+        parts = [_solve_block(rows.take(slice(s, s + size))) for s in range(0, M, size)]
     if not parts:
         return JoinedRows(np.empty((0, d)), np.empty(0), np.empty((0, K, d)), np.empty((0, d)), np.empty(0))
     return JoinedRows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _solve_block(rows: RowProblems, lambda2: float) -> JoinedRows:
-    W, least = _decoupled(rows.x, lambda2)
-    alpha = expit(dot(W, rows.x))
-    dual = Dual(alpha, np.zeros_like(rows.anchors), alpha[:, None] * rows.x)
-    size = safe_norms(rows.anchors)
-    most = rows.radii * (size + np.maximum(safe_norms(W), size.max(axis=1))[:, None])
-    coupled = np.flatnonzero((most > NEGLIGIBLE * least[:, None]).any(axis=1))
+def _solve_block(rows: RowProblems) -> JoinedRows:
+    every, alone = np.arange(len(rows.x)), _decoupled(rows.x, rows.lambda2)
+    candidates = np.stack([alone, *np.swapaxes(rows.anchors, 0, 1)])
+    values = np.array([rows.objective(w) for w in candidates])
+    W, J = candidates[values.argmin(axis=0), every], values.min(axis=0)
+    alpha = expit(dot(alone, rows.x))
+    dual, own = Dual(alpha, np.zeros_like(rows.anchors), alpha[:, None] * rows.x), at(rows, W, J)
+    better = np.flatnonzero(proven(rows, own) > proven(rows, dual))
+    dual.put(better, own.take(better))
+    coupled = np.flatnonzero(share(J, proven(rows, dual)) > JOIN_TOL)
     if coupled.size:
-        W[coupled], found = _coupled(rows.take(coupled), most[coupled], W[coupled])
+        W[coupled], found = _coupled(rows.take(coupled), W[coupled], J[coupled], alone[coupled])
         dual.put(coupled, found)
     return _tidied(rows, W, dual)
 
 
-def _decoupled(x: FloatArray, lambda2: float) -> tuple[FloatArray, FloatArray]:
-    """The minimiser without coupling, and its J: a lower bound on J with coupling."""
+def _decoupled(x: FloatArray, lambda2: FloatArray) -> FloatArray:
+    """The minimiser without coupling."""
     every, k = np.arange(len(x)), np.abs(x).argmax(axis=1)
-    largest = x[every, k]
-    weight = decoupled_weight(np.abs(largest), lambda2)
     W = np.zeros_like(x)
-    W[every, k] = -np.sign(largest) * weight
-    return W, np.logaddexp(0.0, -weight * np.abs(largest)) + lambda2 * weight**2
+    W[every, k] = -np.sign(x[every, k]) * decoupled_weight(np.abs(x[every, k]), lambda2[0])
+    return W
 
 
-def _coupled(rows: RowProblems, most: FloatArray, alone: FloatArray) -> tuple[FloatArray, Dual]:
-    """W and the dual points of rows with at least one anchor that counts."""
-    every, strongest = np.arange(len(alone)), rows.radii.argmax(axis=1)
-    candidates = np.stack([np.zeros_like(alone), alone, *np.swapaxes(rows.anchors, 0, 1)])
-    values = np.array([rows.objective(w) for w in candidates])
-    best, J = candidates[values.argmin(axis=0), every], values.min(axis=0)
-    counts = most > LEFT_OUT * J[:, None]
-    copies = _without_negligible(rows, counts, strongest)
+def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray, alone: FloatArray) -> tuple[FloatArray, Dual]:
+    """W and the dual points of rows without a closed form."""
+    size = safe_norms(rows.anchors)
+    reach = size + np.maximum(safe_norms(alone), size.max(axis=1))[:, None]
+    radii = np.maximum(rows.radii, LEFT_OUT * J[:, None] / reach)
     # In units in which J and the largest radius are about 1, so that no square underflows; by powers of two, so that
     # nothing is rounded.
-    beta, radius = (np.exp2(-np.round(np.log2(np.maximum(size, TINY)))) for size in (J, rows.radii.max(axis=1)))
+    beta, radius = (np.exp2(-np.round(np.log2(np.maximum(size, TINY)))) for size in (J, radii.max(axis=1)))
     unit = beta / radius
     scaled = RowProblems(
         rows.x / unit[:, None],
-        copies.anchors * unit[:, None, None],
-        copies.radii * radius[:, None],
+        rows.anchors * unit[:, None, None],
+        radii * radius[:, None],
         rows.lambda2 * radius / unit,
         beta,
     )
     best = best * unit[:, None]
     found = _interior(scaled, best, ip.CENTRING)
-    short = np.flatnonzero(found.gap > JOIN_TOL)  # one row in some ten thousand hostile ones
+    short = np.flatnonzero(found.gap > JOIN_TOL)  # one of 20,280 hostile rows
     if short.size:
         found.improve(short, *_interior(scaled.take(short), best[short], ip.CAUTIOUS_CENTRING))
-    u, v = found.dual.u / radius[:, None, None], found.dual.v / radius[:, None]
-    # What the copies of the strongest anchor carry belongs to that anchor.
-    carried = np.where(counts[:, :, None], 0.0, u).sum(axis=1)
-    u = np.where(counts[:, :, None], u, 0.0)
-    u[every, strongest] += carried
-    return found.w / unit[:, None], Dual(found.dual.alpha, u, v)
-
-
-def _without_negligible(rows: RowProblems, counts: BoolArray, strongest: IntArray) -> RowProblems:
-    """Negligible anchors become copies of the strongest one, which share its weight: every row keeps K anchors."""
-    every, same = np.arange(len(rows.x)), ~counts
-    same[every, strongest] = True
-    anchors = np.where(same[:, :, None], rows.anchors[every, strongest][:, None], rows.anchors)
-    part = rows.radii[every, strongest] / same.sum(axis=1)
-    return rows._replace(anchors=anchors, radii=np.where(same, part[:, None], rows.radii))
+    u = np.where((radii > rows.radii)[:, :, None], 0.0, found.dual.u / radius[:, None, None])
+    return found.w / unit[:, None], Dual(found.dual.alpha, u, found.dual.v / radius[:, None])
 
 
 class Found(NamedTuple):
@@ -200,42 +186,38 @@ def _interior(rows: RowProblems, w: FloatArray, centring: tuple[float, float]) -
     nothing = Dual(np.zeros(M), np.zeros_like(rows.anchors), np.zeros_like(w))
     found = Found(w.copy(), rows.objective(w), nothing, np.full(M, -np.inf))
     gap, since, live = np.full(M, np.inf), np.zeros(M, dtype=np.int64), np.arange(M)
-    with np.errstate(all="ignore"):  # a row at the limit of rounding may break down: its best points are kept
-        now = ip.start(rows, w)
-        for _ in range(MAX_STEPS):
-            w = rows.lowered(now.w)
-            J, alpha = rows.objective(w), expit(now.z)
-            dual = feasible(rows, alpha, now.u)
-            found.improve(live, w, J, dual, proven_by_u(rows, dual))
-            # At the optimum |v| <= 2 lambda2 ||w||_1. Where that is small beside the terms of v, rounding exceeds it.
-            level = 2.0 * rows.lambda2 * np.abs(w).sum(axis=1)
-            low = np.flatnonzero(level < rows.radii.max(axis=1))
-            if low.size:
-                some = rows.take(low)
-                dual = feasible(some, alpha[low], now.u[low], level[low])
-                found.improve(live[low], w[low], J[low], dual, proven_by_v(some, dual))
-            reached = found.gap[live]
-            since[live] = np.where(reached < gap[live], 0, since[live] + 1)
-            gap[live] = reached
-            going = (reached > STOP_TOL) & (since[live] < MAX_STALLED_STEPS)
-            if not going.all():
-                live, rows, now = live[going], rows.take(going), now.take(going)
-            if not live.size:
-                break
-            now = ip.step(rows, now, centring)
+    now = ip.start(rows, w)
+    for _ in range(MAX_STEPS):
+        w = rows.lowered(now.w)
+        J, alpha = rows.objective(w), expit(now.z)
+        dual = feasible(rows, alpha, now.u)
+        found.improve(live, w, J, dual, proven_by_u(rows, dual))
+        # At the optimum |v| <= 2 lambda2 ||w||_1. Where that is small beside the terms of v, rounding exceeds it.
+        level = 2.0 * rows.lambda2 * np.abs(w).sum(axis=1)
+        low = np.flatnonzero(level < rows.radii.max(axis=1))
+        if low.size:
+            some = rows.take(low)
+            dual = feasible(some, alpha[low], now.u[low], level[low])
+            found.improve(live[low], w[low], J[low], dual, proven_by_v(some, dual))
+        reached = found.gap[live]
+        since[live] = np.where(reached < gap[live], 0, since[live] + 1)
+        gap[live] = reached
+        going = (reached > STOP_TOL) & (since[live] < MAX_STALLED_STEPS)
+        if not going.all():
+            live, rows, now = live[going], rows.take(going), now.take(going)
+        if not live.size:
+            break
+        now = ip.step(rows, now, centring)
     return found
 
 
 def _tidied(rows: RowProblems, W: FloatArray, dual: Dual) -> JoinedRows:
-    """Exact zeros, or the nearest anchor itself, wherever that is no worse or is proved as well."""
-    D = np.maximum(proven_by_u(rows, dual), proven_by_v(rows, dual))
-    J = rows.objective(W)
+    """Exact zeros wherever they are no worse or are proved as well."""
+    D, J = proven(rows, dual), rows.objective(W)
     size, slack = np.abs(W), np.abs(dual.v)
     portion = np.divide(size, size.sum(axis=1, keepdims=True), out=np.zeros_like(W), where=size > 0.0)
     distance = 1.0 - np.divide(slack, slack.max(axis=1, keepdims=True), out=np.ones_like(slack), where=slack > 0.0)
-    nearest = np.argmin(norms(W[:, None] - rows.anchors), axis=1)
-    for candidate in (np.where(portion < distance, 0.0, W), rows.anchors[np.arange(len(W)), nearest]):
-        value = rows.objective(candidate)
-        good = (value <= J) | (share(value, D) <= JOIN_TOL)
-        W, J = np.where(good[:, None], candidate, W), np.where(good, value, J)
-    return JoinedRows(W, *dual, share(J, D))
+    candidate = np.where(portion < distance, 0.0, W)
+    value = rows.objective(candidate)
+    good = (value <= J) | (share(value, D) <= JOIN_TOL)
+    return JoinedRows(np.where(good[:, None], candidate, W), *dual, share(np.where(good, value, J), D))

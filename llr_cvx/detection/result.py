@@ -110,11 +110,16 @@ class Detection:
         if self.detector.fdr is not None and fewest > 1:
             alone = rows_needed(self.detector.fdr / rows)
             limit = f", so {fewest} rows must stand out before any is an outlier (1 with {alone} held out)"
+        whole = "the batch as a whole looks normal"
+        if self.batch.differs:
+            whole = "part of the batch differs"
+        if self.batch.bad:
+            whole = "the batch as a whole is BAD"
         return [
             f"{count} ({self.rule})",
             f"{m} of the {known} inliers are held out for p-values: none is below 1/{m + 1}{limit}",
-            f"the batch as a whole is {'BAD' if self.batch.bad else 'not bad'}: test rows score below held-out inliers "
-            f"in {100 * self.batch.below:.0f} % of pairs (p = {self.batch.pvalue:.2g})",
+            f"{whole}: test rows score below held-out inliers in {100 * self.batch.below:.0f} % of pairs "
+            f"(50 % by chance, p = {self.batch.pvalue:.2g})",
         ]
 
     def parameters(self) -> dict[str, Any]:

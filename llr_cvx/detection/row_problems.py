@@ -16,12 +16,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from llr_cvx.arrays import FloatArray, IntArray, row_norms
-from llr_cvx.proofs.certificate import EPS, UNDERFLOW, entropy
+from llr_cvx.proofs.certificate import EPS, LEAST_RADIUS, UNDERFLOW, entropy
 
 #: A dual point is scaled down by this share, and more for many features, so that rounding leaves no u_j outside.
 BALL_MARGIN = 1e-12
+#: Gaps are relative to J, but to this if J is smaller: nothing can be told of numbers that underflow.
+TINY = 1e-300
+#: What a larger v than 2 lambda2 ||w||_1 may cost, as a share of J.
+SPARE = 1e-11
 
 
 def dot(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -64,7 +69,8 @@ class RowProblems(NamedTuple):
         z = terms.sum(axis=1) + (d + 1) * EPS * np.abs(terms).sum(axis=1)
         coupling = dot(self.radii, safe_norms(w[:, None] - self.anchors))
         J = self.beta * np.logaddexp(0.0, z) + coupling + self.lambda2 * np.abs(w).sum(axis=1) ** 2
-        return np.asarray(J * (1.0 + (d + K + 8) * EPS))
+        lost = (1.0 + self.lambda2 + self.radii.sum(axis=1)) * (d + K + 8) * UNDERFLOW
+        return np.asarray(J * (1.0 + (d + K + 8) * EPS) + lost)
 
     def lowered(self, w: FloatArray) -> FloatArray:
         """w, moved along the largest entry until w.x as `objective` takes it is no larger than w.x before rounding."""
@@ -104,16 +110,47 @@ def feasible(rows: RowProblems, alpha: FloatArray, u: FloatArray, level: FloatAr
         u = u.copy()
         u[np.arange(len(u)), rows.radii.argmax(axis=1)] += cut - v
         v = cut
-    margin = BALL_MARGIN + 2.0 * u.shape[2] * EPS
-    shrink = np.minimum(1.0, (rows.radii / norms(u)).min(axis=1)) * (1.0 - margin)
-    return Dual(shrink * alpha, shrink[:, None, None] * u, shrink[:, None] * v)
+    return _inside(rows, Dual(alpha, u, v))
+
+
+def at(rows: RowProblems, w: FloatArray, J: FloatArray) -> Dual:
+    """The dual point that proves w if w is optimal: u_j = c_j (w - a_j) / ||w - a_j|| for the anchors away from w.
+
+    Those equal to w carry what takes v to -level sign(w) where w_k is not 0 and to at most the level elsewhere, without
+    changing its proportions there, so that features can be ranked by them; the level is 2 lambda2 ||w||_1.
+    """
+    delta = w[:, None] - rows.anchors
+    away, alpha = safe_norms(delta)[:, :, None], expit(dot(w, rows.x))
+    u = rows.radii[:, :, None] * np.divide(delta, away, out=np.zeros_like(delta), where=away > 0.0)
+    v = (rows.beta * alpha)[:, None] * rows.x + u.sum(axis=1)
+    here = np.where(away[:, :, 0] > 0.0, 0.0, rows.radii)
+    total = here.sum(axis=1, keepdims=True)
+    lowest = np.sqrt(rows.lambda2 * SPARE * J)  # where w = 0 a v too small to cost anything still has proportions
+    level = 2.0 * np.maximum(rows.lambda2 * np.abs(w).sum(axis=1), lowest)[:, None]
+    largest = np.where(w == 0.0, np.abs(v), 0.0).max(axis=1, keepdims=True)
+    fitting = np.divide(level, largest, out=np.ones_like(level), where=largest > level)
+    wanted = np.where(total > 0.0, np.where(w == 0.0, fitting * v, -np.sign(w) * level), v)
+    part = np.divide(here, total, out=np.zeros_like(here), where=total > 0.0)
+    return _inside(rows, Dual(alpha, u + part[:, :, None] * (wanted - v)[:, None], wanted))
+
+
+def _inside(rows: RowProblems, dual: Dual) -> Dual:
+    u = np.where(rows.radii[:, :, None] < LEAST_RADIUS, 0.0, dual.u)
+    length = safe_norms(u)
+    shrink = np.divide(rows.radii, length, out=np.ones_like(length), where=length > rows.radii).min(axis=1)
+    shrink *= 1.0 - BALL_MARGIN - 2.0 * u.shape[2] * EPS
+    return Dual(shrink * dual.alpha, shrink[:, None, None] * u, shrink[:, None] * dual.v)
+
+
+def proven(rows: RowProblems, dual: Dual) -> FloatArray:
+    """The larger of the two bounds that follow."""
+    return np.fmax(proven_by_u(rows, dual), proven_by_v(rows, dual))
 
 
 def proven_by_u(rows: RowProblems, dual: Dual) -> FloatArray:
     """D less its rounding errors if u is taken as it is, and v follows from it; -inf where u leaves its balls."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a hopeless candidate for a far row has D = -inf
-        outer = np.abs(dual.v) + _rounding_of_v(rows, dual)
-        return _bound(rows, dual.alpha, dual.u, rows.anchors, outer, safe_norms(dual.u))
+    outer = np.abs(dual.v) + _rounding_of_v(rows, dual)
+    return _bound(rows, dual.alpha, dual.u, rows.anchors, outer, safe_norms(dual.u))
 
 
 def proven_by_v(rows: RowProblems, dual: Dual) -> FloatArray:
@@ -122,13 +159,12 @@ def proven_by_v(rows: RowProblems, dual: Dual) -> FloatArray:
     With sum_i u_i.a_i = sum_i u_i.(a_i - a_j) + v.a_j - beta alpha x.a_j that u_j matters for its ball only.
     """
     every, j = np.arange(len(dual.v)), rows.radii.argmax(axis=1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = safe_norms(dual.u)
-        lengths[every, j] += safe_norms(_rounding_of_v(rows, dual))
-        own, centre = (rows.beta * dual.alpha)[:, None] * rows.x, rows.anchors[every, j][:, None]
-        terms = np.concatenate([dual.u, dual.v[:, None], -own[:, None]], axis=1)
-        points = np.concatenate([rows.anchors - centre, centre, centre], axis=1)
-        return _bound(rows, dual.alpha, terms, points, np.abs(dual.v), lengths)
+    lengths = safe_norms(dual.u)
+    lengths[every, j] += safe_norms(_rounding_of_v(rows, dual))
+    own, centre = (rows.beta * dual.alpha)[:, None] * rows.x, rows.anchors[every, j][:, None]
+    terms = np.concatenate([dual.u, dual.v[:, None], -own[:, None]], axis=1)
+    points = np.concatenate([rows.anchors - centre, centre, centre], axis=1)
+    return _bound(rows, dual.alpha, terms, points, np.abs(dual.v), lengths)
 
 
 def _rounding_of_v(rows: RowProblems, dual: Dual) -> FloatArray:
@@ -148,12 +184,11 @@ def _bound(
     pull, most = (each.sum(axis=2).sum(axis=1) for each in (products, np.abs(products)))
     penalty, gain = (v.max(axis=1) / (2.0 * np.sqrt(rows.lambda2))) ** 2, rows.beta * entropy(alpha)
     error = EPS * (8.0 * (gain + penalty) + (d + n + 8) * most) + (n * d + 8) * UNDERFLOW
-    inside = (lengths * (1.0 + (d + 8) * EPS) <= rows.radii).all(axis=1)
+    inside = ((lengths == 0.0) | (lengths * (1.0 + (d + 8) * EPS) + UNDERFLOW <= rows.radii)).all(axis=1)
     return np.where(inside, gain - pull - penalty - error, -np.inf)
 
 
 def share(J: FloatArray, D: FloatArray) -> FloatArray:
-    """(J - D) / J; infinite where that is no number, 0 where J = 0 by underflow."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.divide(J - D, J, out=np.where(J == 0.0, 0.0, np.inf), where=J > 0.0)
+    """(J - D) / J, or / TINY if J is smaller than that; infinite where it is no number."""
+    gap = (J - D) / np.maximum(J, TINY)
     return np.where(np.isnan(gap), np.inf, gap)

@@ -135,7 +135,9 @@ def test_batches_are_judged_as_a_whole():
     held = rng.normal(size=60)
     clean, mixed, bad = rng.normal(size=40), rng.normal(size=40), rng.normal(-4, size=40)
     mixed[:12] -= 6
-    assert not cal.judge_batch(clean, held).bad
+    assert not cal.judge_batch(clean, held).differs
+    assert cal.BatchVerdict(0.63, 0.001).differs
+    assert not cal.BatchVerdict(0.63, 0.001).bad
     assert not cal.judge_batch(mixed, held).bad  # 30 % outliers: the rows are bad, not the batch
     assert cal.judge_batch(mixed, held).pvalue < 0.05
     assert cal.judge_batch(bad, held).bad

@@ -11,7 +11,7 @@ from builders import entropy_of
 
 from llr_cvx.detection import joining
 from llr_cvx.detection.joining import JOIN_TOL, join_rows
-from llr_cvx.detection.row_problems import Dual, RowProblems, proven_by_u, share
+from llr_cvx.detection.row_problems import TINY, Dual, RowProblems, proven_by_u, share
 from llr_cvx.oracles import decoupled_weight
 
 
@@ -68,8 +68,8 @@ def slow_dual(x, anchors, lambda2, alpha, U):
     return entropy_of(alpha) - (U * anchors).sum() - np.abs(v).max() ** 2 / (4.0 * lambda2)
 
 
-def exact_gap(x, anchors, radii, lambda2, w, alpha, U, V):
-    """(J - D) / J with hundreds of digits, for v as U has it, or for V with the strongest anchor's u as V has it."""
+def exact_gap(x, anchors, radii, lambda2, w, alpha, U, V, least=0):
+    """(J - D) / max(J, least) computed exactly, for v as U has it, or V with the strongest anchor's u as V has it."""
     with localcontext() as context:
         context.prec = 500
         x, w, V = ([Decimal(t) for t in a.tolist()] for a in (x, w, V))
@@ -95,7 +95,7 @@ def exact_gap(x, anchors, radii, lambda2, w, alpha, U, V):
         strongest = radii.index(max(radii))
         implied = [t + a - b for t, a, b in zip(U[strongest], V, v, strict=True)]
         moved = [implied if j == strongest else u for j, u in enumerate(U)]
-        return float((J - max(dual(U, v), dual(moved, V))) / J)
+        return float((J - max(dual(U, v), dual(moved, V))) / max(J, least))
 
 
 @pytest.mark.parametrize("lambda2", [0.01, 1.0, 100.0])
@@ -104,7 +104,7 @@ def test_every_row_is_proved_and_the_proof_can_be_rechecked(kind, lambda2):
     x, anchors, radii = draw(kind)
     found = join_rows(x, anchors, radii, lambda2)
     assert found.relative_gap.max() <= JOIN_TOL <= 1e-8
-    assert np.all(np.linalg.norm(found.U, axis=2) <= radii)
+    assert np.all(np.hypot.reduce(found.U, axis=2) <= radii)
     assert np.all((found.alpha >= 0) & (found.alpha <= 1))
     for m in range(len(x)):
         J = slow_objective(x[m], anchors[m], radii[m], lambda2, found.W[m])
@@ -151,6 +151,7 @@ def test_selected_features_attain_the_dual_maximum():
     x, anchors, radii = draw("sparse")
     found = join_rows(x, anchors, radii, 1.0)
     size = np.abs(found.V)
+    assert np.all(size.max(axis=1) > 0.0)  # also where w = 0, or there would be no order of the features
     weighty = np.abs(found.W) > 1e-3 * np.abs(found.W).max(axis=1, keepdims=True)
     assert np.all((size / size.max(axis=1, keepdims=True))[weighty] > 1 - 1e-4)
     assert 0.05 < np.mean(found.W == 0.0) < 0.95  # exact zeros, not small numbers
@@ -196,7 +197,7 @@ def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d
             radii[:6] = radii.max()  # these may follow their anchors to w.x > 0, where they are allowed to
             found = join_rows(x, anchors, radii, lambda2)
             assert found.relative_gap.max() <= JOIN_TOL
-            assert np.all(np.linalg.norm(found.U, axis=2) <= radii)
+            assert np.all(np.hypot.reduce(found.U, axis=2) <= radii)
             for m in (0, 6):
                 gap = exact_gap(x[m], anchors[m], radii[m], lambda2, *(part[m] for part in found[:4]))
                 assert gap <= found.relative_gap[m]
@@ -237,6 +238,12 @@ def test_huge_entries_are_proved_whatever_the_anchors_are(K, d, lambda2):
     assert found.relative_gap.max() <= JOIN_TOL
 
 
+def test_a_row_that_long_steps_do_not_prove_is_proved_by_cautious_ones():
+    """One row in 20,280: long steps end at a gap of 3e-8."""
+    x, anchors, radii = (part[17:18] for part in draw_hostile(120, K=2, d=20))
+    assert join_rows(x, anchors, radii, 1e3).relative_gap[0] <= JOIN_TOL
+
+
 @pytest.mark.parametrize("size", [1e8, 1e12, 1e20, 1e100, 1e150])
 @pytest.mark.parametrize("d", [2, 20])
 def test_several_huge_entries_make_a_coupled_row_an_outlier_and_are_proved(size, d):
@@ -248,8 +255,8 @@ def test_several_huge_entries_make_a_coupled_row_an_outlier_and_are_proved(size,
         assert found.relative_gap.max() <= JOIN_TOL
         assert np.all((found.W * x).sum(axis=1) < -10.0)
         ones = np.ones(len(x))
-        rows, (alone, _) = RowProblems(x, anchors, radii, 0.01 * ones, ones), joining._decoupled(x, 0.01)
-        assert np.all(rows.objective(found.W) <= rows.objective(alone))
+        rows = RowProblems(x, anchors, radii, 0.01 * ones, ones)
+        assert np.all(rows.objective(found.W) <= rows.objective(joining._decoupled(x, rows.lambda2)))
 
 
 def test_tied_entries_with_weak_coupling_are_proved():
@@ -266,6 +273,39 @@ def test_an_anchor_that_is_optimal_itself_is_proved_however_strong_its_pull():
     found = join_rows(x, anchor, np.array([[100.0]]), 1e-4)
     assert np.array_equal(found.W, anchor[0])
     assert found.relative_gap[0] <= JOIN_TOL
+
+
+@pytest.mark.parametrize("kind", ["fitted alike", "nearly zero", "weights that underflow"])
+def test_huge_rows_beside_the_anchors_of_such_rows_are_proved(kind):
+    """An anchor that is optimal to the last bit, or J far below c_j ||a_j||: what is left of w - a_j is rounding."""
+    rng = np.random.default_rng(0)
+    for size in (1e4, 1e8, 1e20, 1e80, 1e149):
+        for lambda2 in (0.01, 1.0):
+            x = rng.choice([-1.0, 1.0], size=(20, 4)) * size * rng.choice([1.0, 1e-6, 1e-12], size=(20, 4))
+            radii = 10.0 ** rng.uniform(-2, 1, size=(20, 1)) * rng.random((20, 3))
+            anchors = np.repeat(joining._decoupled(x, np.full(20, lambda2))[:, None], 3, axis=1)
+            anchors *= 1.0 + 1e-3 * rng.normal(size=(20, 1, 1))
+            if kind == "nearly zero":
+                anchors = rng.normal(size=(20, 1, 4)) * np.ones((20, 3, 1)) / np.sqrt(size)
+            if kind == "weights that underflow":
+                anchors, radii = rng.normal(size=(20, 3, 4)), 10.0 ** rng.uniform(-300, -100, size=(20, 3))
+            found = join_rows(x, anchors, radii, lambda2)
+            assert found.relative_gap.max() <= JOIN_TOL
+            for m in (0,):
+                gap = exact_gap(x[m], anchors[m], radii[m], lambda2, *(part[m] for part in found[:4]))
+                assert gap <= found.relative_gap[m]
+
+
+def test_subnormal_numbers_prove_nothing_false():
+    """J of an entry of 1e200 is 1e-394, and a radius of 1e-320 has three digits."""
+    x, anchors = np.array([[1e200, 1.0], [1e100, 2.0]]), np.ones((2, 2, 2))
+    radii = np.array([[0.0, 0.0], [1e-110, 1.234e-320]])
+    found = join_rows(x, anchors, radii, 1.0)
+    assert found.relative_gap.max() <= JOIN_TOL
+    for m in range(2):
+        parts = [part[m] for part in found[:4]]
+        gap = exact_gap(x[m], anchors[m], radii[m], 1.0, *parts, least=Decimal(TINY))
+        assert gap <= found.relative_gap[m]
 
 
 @pytest.mark.parametrize("d", [20, 100])

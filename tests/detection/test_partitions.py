@@ -17,7 +17,7 @@ da = pytest.importorskip("dask.array", reason="needs dask: pip install .[distrib
 dd = pytest.importorskip("dask.dataframe", reason="needs dask and pandas: pip install .[distributed]")
 pandas = pytest.importorskip("pandas")
 
-METHODS = ("score_samples", "decision_function", "predict", "explain", "feature_ranking")
+METHODS = ("score_samples", "pvalues", "decision_function", "predict", "explain", "feature_ranking")
 NAMES = list("abcdefg")
 pytestmark = pytest.mark.filterwarnings("default")  # the cluster's own connections may warn
 
@@ -37,7 +37,7 @@ def client():
 def fitted():
     inlier, test, _ = make_synthetic(7, 0, 60, 30, 4)
     frame = pandas.DataFrame(np.vstack([inlier, test]), columns=NAMES)
-    return LLRDetector(fit_intercept=True).fit(frame, np.repeat([1, -1], [60, 34]))
+    return LLRDetector(fit_intercept=True, fdr=0.2, random_state=0).fit(frame, np.repeat([1, -1], [60, 34]))
 
 
 @pytest.fixture(scope="module")

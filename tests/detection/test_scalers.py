@@ -131,11 +131,14 @@ def test_broken_correlations_are_ranked_first(d):
     for name, scaler in (("standard", InlierScaler()), ("conditional", ConditionalScaler())):
         detector = llr.LLRDetector(scaler=scaler, tol=1e-5).fit(X, y)
         contributions, values = np.abs(detector.explain())[300:320], np.abs(scaler.fit(X, y).transform(test[:20]))
+        full = -np.argsort(detector.feature_ranking()[300:320], axis=1)
         auroc[name] = [
             np.mean([roc_auc_score(*pair) for pair in zip(planted, ranking, strict=True)])
-            for ranking in (contributions, values)
+            for ranking in (contributions, values, full)
         ]
     assert auroc["conditional"][1] >= 0.95
     assert auroc["conditional"][0] >= 0.85
+    assert auroc["conditional"][2] >= 0.85
+    assert min(auroc["standard"][2], auroc["conditional"][2]) >= auroc["standard"][1]  # |z| of the row itself
     assert auroc["standard"][0] < auroc["conditional"][0]
     assert auroc["standard"][1] < 0.9  # no value is unusual by itself
