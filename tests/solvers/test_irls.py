@@ -154,7 +154,8 @@ def test_plain_steps_alone_obey_lemma_2_however_early_their_system_stops(
 ) -> None:
     monkeypatch.setattr(irls, "line_search", lambda *_: None)
     if cg_iterations:
-        monkeypatch.setattr(newton_system, "_patience", lambda *_: [(Level.JACOBI, cg_iterations)])
+        first = newton_system.stages
+        monkeypatch.setattr(newton_system, "stages", lambda *of: [(Level.JACOBI, cg_iterations, next(first(*of))[2])])
     p = random_problem(seed, 24, 3, lambda1, lambda2)
     s, steps = watched(p, max_iter=40)
     assert s.trace is not None
