@@ -21,6 +21,11 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="llr-cvx-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
+# One folder for all processes where Matplotlib remembers which fonts there are, for which it looks at all of them.
+if "MPLCONFIGDIR" not in os.environ:
+    os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="llr-cvx-tests-matplotlib-")
+    atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
+
 # The same few examples in every run; --hypothesis-profile=wide for many new ones, which takes about 20 minutes.
 settings.register_profile(
     "fixed",

@@ -22,6 +22,8 @@ WEBER_TOL = 1e-10
 #: To find its neighbours, a row farther from the data than this many radii is moved in along its direction: beyond
 #: that, its distances to all fitted rows agree in double precision.
 MAX_RADII = 1e6
+#: The neighbours of fewer rows are found by one thread: starting others takes longer than the search.
+FEW_ROWS = 1_000
 #: So many rows are computed at a time, which bounds the memory for their neighbours' weight vectors.
 BLOCK_ROWS = 10_000
 
@@ -146,7 +148,8 @@ class FittedRows:
         offset = X[:, self.columns] / self.radius - self.centre / self.radius
         reach = np.abs(offset).max(axis=1, keepdims=True)
         offset = np.where(reach > MAX_RADII, offset / np.maximum(reach, 1.0) * MAX_RADII, offset)
-        _, near = self.tree.query(offset, k=[*range(1, self.n_neighbors + 1)], workers=-1)
+        workers = 1 if len(X) < FEW_ROWS else -1
+        _, near = self.tree.query(offset, k=[*range(1, self.n_neighbors + 1)], workers=workers)
         return np.asarray(near, dtype=np.int64)
 
 

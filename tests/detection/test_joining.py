@@ -190,11 +190,13 @@ def test_no_rows():
 @pytest.mark.parametrize("size", [1e4, 1e5, 1e6, 1e7, 1e8, 1e12, 1e15, 1e20, 1e50, 1e100, 1e150])
 def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d, lambda2):
     """The coupling pulls w_k to either side: to a score of -size, or against the loss to one of about -log(size)."""
+    drawn = []
     for kind in ("plain", "sparse", "zero anchors"):
         for sign in (1.0, -1.0):
             x, anchors, radii = draw(kind, M=12, d=d)
             x[:, d // 2] = sign * size
             radii[:6] = radii.max()  # these may follow their anchors to w.x > 0, where they are allowed to
+<<<<<<< HEAD
             found = join_rows(x, anchors, radii, lambda2)
             assert found.relative_gap.max() <= JOIN_TOL
             assert np.all(np.hypot.reduce(found.U, axis=2) <= radii)
@@ -203,6 +205,18 @@ def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d
                 assert gap <= found.relative_gap[m]
             if size >= 1e8:  # no coupling is as strong as such an entry
                 assert np.all((found.W * x).sum(axis=1) < -10.0)
+=======
+            drawn.append((x, anchors, radii))
+    x, anchors, radii = map(np.concatenate, zip(*drawn, strict=True))  # each row is solved on its own: see above
+    found = join_rows(x, anchors, radii, lambda2)
+    assert found.relative_gap.max() <= JOIN_TOL
+    assert np.all(np.linalg.norm(found.U, axis=2) <= radii)
+    for m in range(0, len(x), 6):
+        gap = exact_gap(x[m], anchors[m], radii[m], lambda2, *(part[m] for part in found[:4]))
+        assert gap <= found.relative_gap[m]
+    if size >= 1e8:  # no coupling is as strong as such an entry
+        assert np.all((found.W * x).sum(axis=1) < -10.0)
+>>>>>>> a16
 
 
 def draw_hostile(seed, M=40, K=5, d=7):
