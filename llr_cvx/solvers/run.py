@@ -205,6 +205,9 @@ class Run:
         return Solution(self.asked, W, proof.primal, *ended)
 
 
+_blas = cache(ThreadpoolController)
+
+
 def one_blas_thread() -> AbstractContextManager[object]:
     """Hold BLAS to one thread: the matrices are small, and threads that wait for each other cost more than they save.
 
@@ -212,11 +215,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
     """
     limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
     return limit
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def begin(

@@ -59,4 +59,5 @@ MAX_BLIND = 24  # rounds after which W is looked at in any case,
 MAX_ROUNDS_LEFT = 30, 300  # and rounds that may be left to do, at the rate since: up to DENSE samples, and for more
 INNER_CG = 3  # conjugate gradient iterations per round for more than DENSE samples
 NEGLIGIBLE_EDGE = 1e-15  # share of the largest r_e up to which an edge does not couple
+COARSE_ALPHA, MAX_BISECTIONS = 0.1, 40  # error of alpha_i above which its root is bracketed, in so many steps
 L1_STEPS = 10  # Newton steps for ||w_i||_1 at most; mostly two are made

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from llr_cvx import validation as check
-from llr_cvx.arrays import BoolArray, FloatArray, row_dot, row_norms
+from llr_cvx.arrays import BoolArray, FloatArray, row_norms
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import lower_bound
 from llr_cvx.solution import Solution
@@ -124,11 +124,6 @@ def start_near(problem: Problem, W: FloatArray, u: FloatArray) -> Start:
     epsilon = settings.SETTLED * gap / slope if slope > 0 else np.inf
     first = settings.FIRST_EPSILON * typical_weight(problem)
     return Start(W, Duals(u, z), float(np.clip(epsilon, 1e-5 * first, first)), ((W, objective),), gap=gap)
-
-
-def fused_share(problem: Problem, u: FloatArray) -> float:
-    """Share of the edges that couple and whose u_e lies inside the unit ball: at the optimum their rows are equal."""
-    return float(np.sum((row_dot(u, u) < settings.INSIDE) & (problem.radii > 0)) / max(len(u), 1))
 
 
 def _extrapolated(problem: Problem, path: list[Solution]) -> list[tuple[FloatArray, FloatArray]]:

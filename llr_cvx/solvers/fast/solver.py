@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from llr_cvx.arrays import row_dot
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.fast.splitting import Rounds, Splitting, applies
 from llr_cvx.solvers.irls import Irls, round_off, rounding_proves
 from llr_cvx.solvers.run import Run, Step, begin, one_blas_thread
-from llr_cvx.solvers.starts import Duals, Start, cold_start, fused_share, start_near
+from llr_cvx.solvers.starts import Duals, Start, cold_start, start_near
 
 
 def solve_fast(
@@ -89,8 +90,9 @@ def slow(irls: Irls, run: Run) -> bool:
 
 
 def splits(problem: Problem, duals: Duals) -> bool:
-    """Whether splitting applies from here."""
-    return applies(problem) and fused_share(problem, duals.u) <= settings.MAX_FUSED
+    """Whether splitting applies, and not too many edges are fused: those that couple, with u_e inside the unit ball."""
+    fused = (row_dot(duals.u, duals.u) < settings.INSIDE) & (problem.radii > 0)
+    return applies(problem) and fused.sum() <= settings.MAX_FUSED * len(fused)
 
 
 def dense_weights(problem: Problem) -> bool:
@@ -113,5 +115,5 @@ def split(run: Run, start: Start) -> Start | None:
             return start
         if splitting.failed or best.relative_gap > settings.SPLITTING_GAIN * before:
             return None
-        W, U = splitting.W, splitting.U
+        W, U = splitting.W, splitting.rounds.offer()[2]
     return start_near(problem, W, U / np.maximum(problem.radii, 1e-300)[:, None])

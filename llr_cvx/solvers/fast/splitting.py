@@ -31,7 +31,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.special import expit
 
-from llr_cvx.arrays import BoolArray, FloatArray, into_balls, row_dot
+from llr_cvx.arrays import BoolArray, FloatArray, IntArray, into_balls, row_dot
 from llr_cvx.graph import Graph
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
@@ -78,8 +78,27 @@ class Samples:
 
     def minimise(self, z: FloatArray, s: FloatArray) -> None:
         """w_i for z_i and s_i, and the next alpha_i: one Newton step for the root of alpha_i - sigma_i."""
-        self.W, self.l1, self.sigma, slope = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        found = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        coarse = np.flatnonzero(np.abs(found[2] - self.alpha) > settings.COARSE_ALPHA)
+        if coarse.size:
+            self._bracket(coarse, z, s)
+            found = minimisers(self.yX, self.two_lambda2, z, s, self.alpha, self.l1)
+        self.W, self.l1, self.sigma, slope = found
         self.alpha = self.alpha + (self.sigma - self.alpha) / slope
+
+    def _bracket(self, rows: IntArray, z: FloatArray, s: FloatArray) -> None:
+        """The roots alpha_i of some samples, by Newton steps inside an interval that holds them, or its middle."""
+        yX, z, s, alpha, l1 = self.yX[rows], z[rows], s[rows], self.alpha[rows], self.l1[rows]
+        low, high = np.zeros_like(alpha), np.ones_like(alpha)
+        for _ in range(settings.MAX_BISECTIONS):
+            _, l1, sigma, slope = minimisers(yX, self.two_lambda2, z, s, alpha, l1)
+            error = sigma - alpha
+            if np.abs(error).max() <= 0.01 * settings.COARSE_ALPHA:
+                break
+            low, high = np.where(error > 0.0, alpha, low), np.where(error > 0.0, high, alpha)
+            newton = alpha + error / slope
+            alpha = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
+        self.alpha[rows], self.l1[rows] = alpha, l1
 
 
 def applies(problem: Problem) -> bool:
@@ -239,11 +258,6 @@ class Splitting:
     def W(self) -> FloatArray:
         """With exact zeros, and with equal rows where ||z_e|| <= r_e."""
         return fused_rows(self.rounds.problem, self.rounds.samples.W.astype(float), self.rounds.fused)
-
-    @property
-    def U(self) -> FloatArray:
-        """The dual point."""
-        return self.rounds.offer()[2]
 
     def _advance(self) -> None:
         self.k += 1

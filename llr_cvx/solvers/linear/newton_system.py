@@ -12,7 +12,7 @@ from llr_cvx.arrays import FloatArray, IntArray, row_dot
 from llr_cvx.problem import Problem
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.linear.cg import Operator, conjugate_gradients
-from llr_cvx.solvers.linear.preconditioner import factored, n_terms, rank_two_inverse, stiff_groups, with_coarse_level
+from llr_cvx.solvers.linear.preconditioner import factored, rank_two_inverse, stiff_groups, with_coarse_level
 
 
 class Level(IntEnum):
@@ -81,7 +81,7 @@ def stages(problem: Problem, H: Curvature, level: Level) -> Iterator[tuple[Level
 def worth_of_factors(problem: Problem, groups: IntArray) -> float:
     """Conjugate gradient iterations that cost as much as factors for these groups; infinite without room for them."""
     sizes, (N, d) = np.bincount(groups), problem.shape
-    n, terms = len(sizes), n_terms(sizes, d)
+    n, terms = len(sizes), int(np.minimum(2 * sizes, d).sum())  # of rank one, see `few_terms`
     if d * n**2 + terms**2 > settings.MAX_FACTORS:
         return np.inf
     return 40.0 + (n**3 + 5.0 * terms**2) / (settings.FACTOR_COST * (N + len(problem.edges)))

@@ -147,11 +147,6 @@ def factored(
     return solve
 
 
-def n_terms(sizes: IntArray, d: int) -> int:
-    """How many rank-one terms `few_terms` leaves for groups of these sizes."""
-    return int(np.minimum(2 * sizes, d).sum())
-
-
 def few_terms(groups: IntArray, p: FloatArray, q: FloatArray) -> tuple[FloatArray, IntArray]:
     """Rows y_t, and the group of each, with the same sum of y_t y_t^T per group as p_i p_i^T + q_i q_i^T.
 
