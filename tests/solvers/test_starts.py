@@ -16,7 +16,6 @@ from llr_cvx.solvers.starts import (
     Start,
     _extrapolated,
     cold_start,
-    fused_share,
     start_from,
     start_near,
     typical_weight,
@@ -97,18 +96,6 @@ def test_z_at_an_optimum_is_the_sign_on_the_support() -> None:
     duals = start_near(s.problem, s.W, s.certificate.U / s.problem.radii[:, None]).duals
     np.testing.assert_allclose(duals.z[s.support], np.sign(s.W[s.support]), atol=1e-5)
     assert np.abs(duals.z).max() <= 1.0
-
-
-def test_edges_are_fused_where_u_lies_inside_its_ball() -> None:
-    s = llr.solve_fast(instance(150, 5, 0, 0.3), tol=1e-12)
-    p = s.problem
-    i, j = p.edges.T
-    together = np.all(s.W[i] == s.W[j], axis=1)
-    found = fused_share(p, s.certificate.U / p.radii[:, None])
-    assert 0.1 < together.mean() < 0.9
-    assert found == pytest.approx(together.mean(), abs=0.03)
-    weightless = Problem(p.X, p.y, p.edges, 0.0 * p.weights, p.lambda1, p.lambda2)
-    assert fused_share(weightless, 0.0 * s.certificate.U) == 0.0
 
 
 def test_from_a_solution_its_dual_point_is_kept() -> None:

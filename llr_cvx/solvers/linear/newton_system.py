@@ -60,7 +60,7 @@ def stages(problem: Problem, H: Curvature, level: Level) -> Iterator[tuple[Level
     """Preconditioners from a level on, each made when it is needed, and the iterations before the next takes over.
 
     Block Jacobi, a coarse level for samples that move as one, and where that is affordable a factorisation per
-    feature, among all samples or else among such groups. A run that needed factors keeps them only if they are cheap.
+    feature, among all samples or else among such groups.
     """
     x = np.sqrt(H.s)[:, None] * problem.X
     jacobi, pieces = rank_two_inverse(H.Q + problem.graph.degrees(H.c)[:, None], x, H.sigma), (H.c, H.Q, x, H.sigma)
@@ -74,8 +74,7 @@ def stages(problem: Problem, H: Curvature, level: Level) -> Iterator[tuple[Level
         patience = int(min(worth, settings.MAX_CG))
         yield Level.COARSE, patience, with_coarse_level(problem, jacobi, groups, *pieces)
     if worth <= settings.MAX_CG:
-        kept = Level.FACTORED if worth < settings.KEEP_FACTORED else Level.COARSE
-        yield kept, settings.MAX_CG, factored(problem, jacobi, among, *pieces) or jacobi
+        yield Level.FACTORED, settings.MAX_CG, factored(problem, jacobi, among, *pieces) or jacobi
 
 
 def worth_of_factors(problem: Problem, groups: IntArray) -> float:

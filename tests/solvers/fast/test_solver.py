@@ -15,10 +15,10 @@ from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers import settings
 from llr_cvx.solvers.fast import solver
-from llr_cvx.solvers.fast.solver import fused_share, slow
+from llr_cvx.solvers.fast.solver import slow, splits
 from llr_cvx.solvers.irls import Irls
 from llr_cvx.solvers.run import Run, Step
-from llr_cvx.solvers.starts import cold_start
+from llr_cvx.solvers.starts import Duals, cold_start
 
 PLANE = [(d, l1, l2) for d in (10, 50) for l1 in (0.001, 0.01, 0.1, 1.0, 10.0) for l2 in (0.01, 0.1, 1.0, 10.0)]
 
@@ -248,14 +248,16 @@ def test_what_slow_means(monkeypatch: pytest.MonkeyPatch) -> None:
     irls.n_cg = 0
 
 
-def test_the_share_of_fused_edges() -> None:
-    p = small(lambda1=10.0)
-    u = cold_start(p).duals.u.copy()
-    assert fused_share(p, u) == 1.0  # u = 0
-    u[:, 0] = 1.0
-    assert fused_share(p, u) == 0.0
-    nothing = Problem(p.X, p.y, [], [], 1.0, 1.0)
-    assert fused_share(nothing, cold_start(nothing).duals.u) == 0.0
+def test_splitting_is_for_problems_with_few_fused_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = llr.solve_fast(instance(150, 5, 0, 0.3), tol=1e-12)
+    p, (i, j) = s.problem, s.problem.edges.T
+    share = np.all(s.W[i] == s.W[j], axis=1).mean()
+    assert 0.1 < share < 0.9
+    optimal, apart = (Duals(u, 0.0 * s.W) for u in (s.certificate.U / p.radii[:, None], np.eye(5)[[0] * len(i)]))
+    for duals, most, wanted in [(optimal, share + 0.03, True), (optimal, share - 0.03, False), (apart, 0.0, True)]:
+        monkeypatch.setattr(settings, "MAX_FUSED", most)
+        assert splits(p, duals) == wanted
+    assert not splits(Problem(p.X, p.y, [], [], 1.0, 1.0), Duals(np.zeros((0, 5)), s.W))
 
 
 # ---- where a phase fails ------------------------------------------------------------------------------------

@@ -121,7 +121,6 @@ def test_levels_follow_each_other_where_patience_ends_and_the_last_is_kept(monke
     )
     rhs = rng.standard_normal(p.shape)
     with_patience(monkeypatch, 20, 20, 500)
-    monkeypatch.setattr(settings, "KEEP_FACTORED", np.inf)
     x, n, level = solve_system(p, H, rhs, 1e-8)
     assert level == Level.FACTORED
     assert 40 < n <= 45
@@ -215,13 +214,6 @@ def test_few_terms_have_the_same_sum_in_every_group() -> None:
     for g in range(3):
         of = groups == g
         assert_allclose(Y[at == g].T @ Y[at == g], p[of].T @ p[of] + q[of].T @ q[of], atol=1e-12)
-
-
-def test_where_factors_are_dear_a_run_begins_again_with_a_coarse_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    p = random_problem(0, 30, 4)
-    H, rhs = curvature(p), np.ones(p.shape)
-    monkeypatch.setattr(settings, "KEEP_FACTORED", 0)
-    assert solve_system(p, H, rhs, 1e-8, Level.FACTORED)[2] == Level.COARSE
 
 
 def test_factors_that_fail_are_replaced_by_block_jacobi(monkeypatch: pytest.MonkeyPatch) -> None:
