@@ -25,7 +25,6 @@ MAX_CG = 2000
 STIFF_EDGE = 0.003  # share of the largest c_e above which an edge joins its samples to a group
 FACTOR_COST = 12.0  # 40 + (n^3 + 5 terms^2) / (this (N + E)) iterations cost as much as factors for n groups
 MAX_FACTORS = 1e7  # entries of all factors together: 80 MB
-HELD_CURVATURE = 1e3  # multiple of its coupling from which a weight counts as decoupled
 
 # ---- which edges fuse, which weights vanish ---------------------------------------------------------------
 

@@ -94,8 +94,7 @@ def factored(
     """(Laplacian(c) x I + diag(Q) + blocks p_i p_i^T + q_i q_i^T)^-1 among groups of samples that move as one, dense.
 
     The smoother is added for how samples move within a group. Where every sample is a group of its own, the inverse
-    is complete without it. A weight whose own curvature Q_ik is far larger than its coupling is inverted alone. None
-    where rounding makes the matrix indefinite.
+    is complete without it. None where rounding makes the matrix indefinite.
     """
     (N, d), C = problem.shape, int(groups.max()) + 1
     rows, members = np.arange(C), csr_array((np.ones(N), (groups, np.arange(N))), shape=(C, N))
@@ -106,35 +105,24 @@ def factored(
     degree = -L.sum(axis=1)
     L[rows, rows] = degree
     own = members @ Q + (1e-14 * (degree + members @ (row_dot(p, p) + row_dot(q, q))) + 1e-305)[:, None]
-    free = own < settings.HELD_CURVATURE * degree[:, None]
-    alone = np.where(free, 0.0, 1.0 / (own + degree[:, None]))
     Y, at = few_terms(groups, p, q)
-    capacitance = (Y @ (Y * alone[at]).T) * (at[:, None] == at)
-    capacitance[np.diag_indices(len(Y))] += 1.0
-    parts = []
-    for k in range(d):
-        F = np.flatnonzero(free[:, k])
-        if not F.size:
-            continue
-        A = L[np.ix_(F, F)]
-        A[rows[: F.size], rows[: F.size]] += own[F, k]
+    capacitance, inverses = np.eye(len(Y)), np.empty((d, C, C))
+    for k, inverse in enumerate(inverses):
+        A = L.copy()
+        A[rows, rows] += own[:, k]
         lower, info = dpotrf(A, lower=1, overwrite_a=1)
         if info:
             return None
-        inverse = np.tril(dpotri(lower, lower=1, overwrite_c=1)[0])
+        inverse[:] = np.tril(dpotri(lower, lower=1, overwrite_c=1)[0])
         inverse += np.tril(inverse, -1).T
-        parts.append((k, F, inverse))
-        y = csr_array((Y[:, k], at, np.arange(len(Y) + 1)), shape=(len(Y), C))[:, F]
+        y = csr_array((Y[:, k], at, np.arange(len(Y) + 1)), shape=(len(Y), C))
         capacitance += y @ (y @ inverse).T
     small, info = dpotrf(capacitance, lower=1, overwrite_a=1)
     if info:
         return None
 
     def without_terms(G: FloatArray) -> FloatArray:
-        out = alone * G
-        for k, F, inverse in parts:
-            out[F, k] = inverse @ G[F, k]
-        return out
+        return np.asarray(np.matmul(inverses, G.T[:, :, None])[:, :, 0].T)
 
     gather = csr_array((np.ones(len(Y)), (at, np.arange(len(Y)))), shape=(C, len(Y)))
 
