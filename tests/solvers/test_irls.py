@@ -394,6 +394,14 @@ def test_small_weights_are_told_from_zeros_by_steps_with_a_smaller_epsilon(monke
     assert not np.array_equal(llr.solve_irls(p, 1e-9).support, exact)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_proof_by_rounding_saves_steps_with_smaller_epsilon(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    p = Problem.from_samples(*llr.make_synthetic(6, seed, 40, 18, 2)[:2], 1.0, 0.1)
+    steps = llr.solve_irls(p, 1e-12).n_iter
+    monkeypatch.setattr(Irls, "_rounding", lambda _: None)
+    assert steps <= llr.solve_irls(p, 1e-12).n_iter - 4
+
+
 def test_a_later_rounding_is_kept_only_if_J_is_no_higher(monkeypatch: pytest.MonkeyPatch) -> None:
     p = hostile_problem(154)
     s = llr.solve_irls(p, 1e-8)
