@@ -22,7 +22,7 @@ from llr_cvx.solvers import settings
 
 Case = tuple[Problem, float]  # and the gap to prove
 
-#: Anys stay below 1 if they are, and below a bound of their own.
+#: Numbers below 1 stay below 1, and these below a bound of their own.
 BELOW = {"RELAX": 2.0}
 
 
@@ -45,7 +45,7 @@ def scaled(name: str, value: Any, factor: float) -> Any:
 
     >>> scaled("MAX_HELD", 8, 1 / 3), scaled("INNER_CG", 1, 1 / 3), scaled("TUNING_ROUNDS", (4, 10), 3.0)
     (3, 1, (12, 30))
-    >>> scaled("EPSILON_SHRINK", 0.2, 3.0), scaled("MAX_FUSED_COLD", 0.9, 3.0), scaled("RELAX", 1.7, 3.0)
+    >>> scaled("EPSILON_SHRINK", 0.2, 3.0), scaled("MAX_FUSED", 0.9, 3.0), scaled("RELAX", 1.7, 3.0)
     (0.6, 0.95, 1.85)
     """
     if isinstance(value, tuple):

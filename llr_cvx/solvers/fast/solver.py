@@ -96,9 +96,10 @@ def splits(problem: Problem, duals: Duals) -> bool:
 
 
 def dense_weights(problem: Problem) -> bool:
-    """Whether lambda2 is so small that splitting is slow even from a solution nearby: most weights are in use."""
+    """Whether lambda2 is so small that splitting is slow even from a solution nearby, and samples are few for IRLS."""
     largest = np.abs(problem.X).max(axis=1)
-    return bool(problem.lambda2 < settings.SMALL_LAMBDA2 * np.median(largest) ** 2)
+    small = problem.lambda2 < settings.SMALL_LAMBDA2 * np.median(largest) ** 2
+    return bool(small and problem.shape[0] <= settings.DENSE)
 
 
 def split(run: Run, start: Start) -> Start | None:

@@ -52,6 +52,8 @@ def solve_system(
         spent, level = spent + n, stage
         if n < patience:
             break
+    else:
+        level = Level.JACOBI  # no level has come to an end: another matrix may be easier
     assert solution is not None
     return solution, spent, level
 

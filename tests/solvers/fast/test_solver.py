@@ -148,8 +148,13 @@ def test_with_a_small_lambda2_a_path_goes_on_by_irls_from_the_points_before(monk
     scaled = Problem(10.0 * p.X, p.y, p.edges, p.weights, 10.0 * p.lambda1)  # the same problem in other units
     again = llr.regularization_path(scaled, lambda2=[100.0 * value for value in values])
     assert [phases(s) for s in again] == [phases(s) for s in path]
-    monkeypatch.setattr(settings, "SMALL_LAMBDA2", 0.0)
-    assert "splitting" in phases(llr.regularization_path(p, lambda2=values[:2])[1])
+    for name, value in [
+        ("DENSE", 149),
+        ("SMALL_LAMBDA2", 0.0),
+    ]:  # for many samples, or for larger lambda2, by splitting
+        with monkeypatch.context() as patch:
+            patch.setattr(settings, name, value)
+            assert "splitting" in phases(llr.regularization_path(p, lambda2=values[:2])[1])
 
 
 def test_from_neighbours_to_a_small_gap() -> None:
@@ -257,6 +262,9 @@ def test_splitting_is_for_problems_with_few_fused_edges(monkeypatch: pytest.Monk
     for duals, most, wanted in [(optimal, share + 0.03, True), (optimal, share - 0.03, False), (apart, 0.0, True)]:
         monkeypatch.setattr(settings, "MAX_FUSED", most)
         assert splits(p, duals) == wanted
+    monkeypatch.setattr(settings, "MAX_FUSED", 0.0)
+    one = Problem(p.X, p.y, p.edges, np.arange(len(i)) == 0, p.lambda1, p.lambda2)  # edges of weight 0 never fuse
+    assert splits(one, Duals(np.eye(5)[0] * (np.arange(len(i)) == 0)[:, None], s.W))
     assert not splits(Problem(p.X, p.y, [], [], 1.0, 1.0), Duals(np.zeros((0, 5)), s.W))
 
 

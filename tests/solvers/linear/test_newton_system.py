@@ -145,7 +145,7 @@ def test_each_level_goes_on_where_the_one_before_has_stopped(monkeypatch: pytest
 
     monkeypatch.setattr(newton_system, "conjugate_gradients", watched)
     with_patience(monkeypatch, 3, 3, 3)
-    solve_system(p, H, rhs, 1e-14)
+    assert solve_system(p, H, rhs, 1e-14)[2] is Level.JACOBI  # none has come to an end: begin anew
     assert len(values) == 1 + len(Level)
     assert np.all(np.diff(values) < 0)
 
@@ -171,6 +171,9 @@ def test_factors_are_for_few_samples_or_few_groups(monkeypatch: pytest.MonkeyPat
 
     assert kinds(pairs) == list(Level)
     assert_allclose(among, [alone])
+    worth = 40 + (40**3 + 5 * 80**2) / (settings.FACTOR_COST * (40 + len(p.edges)))
+    patience = [n for _, n, _ in stages(p, H, Level.JACOBI)]
+    assert patience == [settings.EASY_CG, int(worth), settings.MAX_CG]
     monkeypatch.setattr(settings, "MAX_FACTORS", 4 * 40**2 + 80**2 - 1)
     groups_are_used_where_samples_are_too_many()
     monkeypatch.undo()
