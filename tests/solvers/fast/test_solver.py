@@ -151,7 +151,7 @@ def test_with_a_small_lambda2_a_path_goes_on_by_irls_from_the_points_before(monk
     for name, value in [
         ("DENSE", 149),
         ("SMALL_LAMBDA2", 0.0),
-    ]:  # for many samples, or for larger lambda2, by splitting
+    ]:  # many samples, a larger lambda2
         with monkeypatch.context() as patch:
             patch.setattr(settings, name, value)
             assert "splitting" in phases(llr.regularization_path(p, lambda2=values[:2])[1])
