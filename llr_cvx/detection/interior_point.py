@@ -38,6 +38,8 @@ BOUNDARY_SHARE = 0.95
 SMALLEST_ALPHA = 1e-300
 #: The loss is steep where its curvature in the largest entry's direction is this many times the rest.
 STEEP = 100.0
+#: The loss bends between this score and its negative; 1 to 30 serve alike.
+BEND = 4.0
 #: The share of mu aimed at in the next step, between these: the longer Newton's step alone, the smaller.
 CENTRING, CAUTIOUS_CENTRING = (1e-4, 0.8), (0.5, 0.8)
 #: mu at the start, as a multiple of J divided by the number of complementarity products. With 0.1, rows with d = 100
@@ -107,14 +109,26 @@ def step(rows: RowProblems, now: Iterate, centring: tuple[float, float] = CENTRI
     newton = system.direction(np.zeros(len(rows.x)))
     share = np.clip((1.0 - np.minimum(system.longest(newton), 1.0)) ** 2, *centring)
     direction = system.direction(share * system.mu)
-    moved = now.moved(direction, np.minimum(BOUNDARY_SHARE * system.longest(direction), 1.0))
-    wanted = _score_after(now.z, moved.z, *system.alpha_limits())
+    low, top = system.alpha_limits()
+    length = np.minimum(BOUNDARY_SHARE * system.longest(direction), 1.0)
+    moved = now.moved(direction, length * _share_to_bend(now.z, now.z + length * direction.z, low))
+    wanted = _score_after(now.z, moved.z, low, top)
     apart = wanted != moved.z
     apart[system.steep] = True
     at = np.flatnonzero(apart)
     if at.size:
         _set_scores(rows, moved, at, system.k[at], wanted[at])
     return moved._replace(z=wanted)
+
+
+def _share_to_bend(z: FloatArray, linear: FloatArray, low: FloatArray) -> FloatArray:
+    """The share of a step from z to `linear` that ends at 0 if the step would leap over the bend of the loss there.
+
+    The model on either side knows nothing of the bend: steps would leap to and fro.
+    """
+    edge = np.maximum(BEND, -logit(low))
+    leaps = (z * linear < 0.0) & (np.minimum(np.abs(z), np.abs(linear)) > edge)
+    return np.divide(z, z - linear, out=np.ones_like(z), where=leaps)
 
 
 def _score_after(z: FloatArray, linear: FloatArray, low: FloatArray, top: FloatArray) -> FloatArray:
