@@ -38,6 +38,7 @@ def test_no_space_left(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, "llr-cvx: cannot write standard output: No space left on device\n")
 
 
+@pytest.mark.long
 def test_errors_help_and_exit_codes_are_those_of_the_commands() -> None:
     nonsense = run("nonsense")
     assert nonsense.returncode == 2
@@ -89,6 +90,7 @@ def test_it_is_ready_for_signals_before_anything_heavy_is_imported() -> None:
     assert {"numpy", "scipy", "sklearn", "cvxpy", "click", "typing"}.isdisjoint(loaded)
 
 
+@pytest.mark.long
 def test_the_front_door_opens_on_demand() -> None:
     code = (
         "import sys, llr_cvx as llr\nassert 'numpy' not in sys.modules\n"

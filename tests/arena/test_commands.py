@@ -44,6 +44,7 @@ def program(tmp_path: Path) -> Any:
 # ---- the example in C ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_example_in_c_is_proved(tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:

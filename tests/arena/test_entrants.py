@@ -154,6 +154,7 @@ def test_a_broken_entry_gets_its_reason(function: str, status: str, words: str) 
     assert words in row["reason"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", ["hangs", "sleeps_past_the_limit"])
 def test_what_takes_too_long_is_a_timeout(function: str) -> None:
     assert run(function, SHORT)["status"] == "timeout"
@@ -167,6 +168,7 @@ def gone(pid: int) -> bool:
         return True
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="descendants are found in /proc")
 def test_all_descendants_are_killed() -> None:
     row = run("forks_and_hangs", SHORT)
@@ -207,6 +209,7 @@ def test_what_eats_memory_is_killed(function: str) -> None:
     assert "more than 0.5 GiB of memory" in row["reason"]
 
 
+@pytest.mark.long
 def test_a_gigabyte_of_output_is_dropped() -> None:
     row = run("prints_a_gigabyte")
     assert row["status"] == "proved"
@@ -239,6 +242,7 @@ def test_writing_outside_in_secret_leaves_no_trace(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_landlock")
 class TestWithoutLandlock:
     """What the system does not refuse is noticed."""

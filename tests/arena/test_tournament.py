@@ -86,6 +86,7 @@ def test_the_dry_run_is_of_the_library() -> None:
 # ---- problems without a stored optimum -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_random_problems_and_own_files_are_judged_by_a_search(tmp_path: Path) -> None:
     X_inlier, X_test, _ = llr.make_synthetic(3, 0, 15, 8, 2)
     llr.Problem.from_samples(X_inlier, X_test).save(tmp_path / "mine.npz")
@@ -174,6 +175,7 @@ def test_an_edited_solver_does_not_mix_with_its_past(tmp_path: Path) -> None:
         run_plan(plan(f"{solver}:solve"), tmp_path / "runs")
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_and_leaves_no_process(tmp_path: Path) -> None:
     """Killed while the second entry hangs: it dies too, and the next run starts with what was finished."""
     command = [sys.executable, "-c", "from llr_cvx.cli import main; main()", "arena", "--solver", "fast"]
@@ -195,6 +197,7 @@ def test_a_killed_run_goes_on_and_leaves_no_process(tmp_path: Path) -> None:
     assert [row["entry"] for row in kept] == ["fast"]
 
 
+@pytest.mark.long
 def test_several_at_a_time_are_marked_as_not_comparable(tmp_path: Path) -> None:
     found = run_plan(plan("fast", only=DRY_RUN, workers=Workers(jobs=2)), tmp_path / "runs")
     assert [row["status"] for row in found["results"]] == ["proved"] * 3

@@ -234,6 +234,7 @@ def test_nothing_or_everything_is_fused(lambda1: float, share: float) -> None:
     assert measure_solver("race", "FAST", random_problem(2, lambda1=lambda1), 1e-9, 0, ONCE).fused_share == share
 
 
+@pytest.mark.long
 def test_memory_is_that_of_the_new_process_alone() -> None:
     ballast = np.ones(50_000_000)  # 400 MB that the child must not be charged for
     r = bench.measure_apart("large", 40, 3, 1, 0.1, 1.0, 1e-6, ONCE)
@@ -396,6 +397,7 @@ def test_a_cell_of_the_plane_that_irls_missed_has_no_time() -> None:
     assert "J_epsilon monotone in 1 of 2 runs" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_figure_is_written(tmp_path: Path, suffix: str, magic: bytes) -> None:
     pytest.importorskip("matplotlib")
@@ -436,6 +438,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["bench", *arguments])
 
 
+@pytest.mark.long
 def test_one_run_one_table_one_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "DIM_N", 40)
     monkeypatch.setattr(plan, "IRLS_N", 40)
@@ -473,6 +476,7 @@ def test_coupled_and_large_come_on_request(monkeypatch: pytest.MonkeyPatch) -> N
     assert asked[3][:3] == ("million", 1_000_000, 5)
 
 
+@pytest.mark.long
 def test_the_plane_comes_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "LAMBDA1S", (0.01, 1.0))
     monkeypatch.setattr(plan, "LAMBDA2S", (0.1, 1.0))

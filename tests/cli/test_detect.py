@@ -133,6 +133,7 @@ def test_the_tolerance_follows_the_number_of_rows(files, monkeypatch):
     assert "(asked for 1e-05), " in detect(files, "--id", "serial", "--tol", "1e-5").stdout
 
 
+@pytest.mark.long
 def test_reading_and_the_page_take_little_of_the_time(tmp_path):
     """A small version of what docs/detect.md measures: at most a quarter of the fit, and a small page."""
     rng = np.random.default_rng(0)
@@ -336,6 +337,7 @@ def test_outliers_are_told_by_calibrated_pvalues(cancer, batch, least, most, who
     assert [row["pvalue"] for row in result["scores"]] == p.tolist()
 
 
+@pytest.mark.long
 def test_the_seed_decides_which_inliers_are_held_out(cancer):
     first, again, other = (
         detect(cancer, "--seed", seed, "--false-alarm", "0.05", test="mixed.csv").stdout for seed in ("1", "1", "2")

@@ -20,6 +20,7 @@ def run(folder: Path) -> Result:
     return CliRunner().invoke(main, ["notebooks", str(folder)])
 
 
+@pytest.mark.long
 def test_the_course_is_copied_whole(tmp_path: Path) -> None:
     done = run(tmp_path / "new" / "course")
     assert done.exit_code == 0, done.output

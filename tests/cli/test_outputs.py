@@ -192,6 +192,7 @@ def piped(path: Path) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.long
 def test_process_substitution_works_as_input(tables: Path) -> None:
     run = f"{sys.executable} -c 'from llr_cvx.entry import main; main()'"
     line = f"{run} detect --inliers <(cat good.csv) --test <(cat new.csv) --id id --out - | wc -l"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
+from sizes import in_long
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
@@ -271,9 +272,10 @@ def fitted_and_new(detector, y, new):
 
 
 @pytest.mark.filterwarnings("ignore::llr_cvx.graph.GraphWarning", "ignore::llr_cvx.solution.ConvergenceWarning")
+@pytest.mark.parametrize("batches", [60, in_long(400)])
 @pytest.mark.parametrize("name", list(CLEAN))
-def test_p_is_small_as_rarely_as_it_says(name):
-    shares = clean_shares(*CLEAN[name], 400, fitted_and_new)
+def test_p_is_small_as_rarely_as_it_says(name, batches):
+    shares = clean_shares(*CLEAN[name], batches, fitted_and_new)
     assert np.all(excess(shares) <= 3)
     reachable = shares.mean(axis=(0, 1))[-1]
     assert reachable > 0.03  # and not because p were never small
@@ -300,7 +302,8 @@ def discoveries(share, seed, n_inlier=200, n_test=40, **parameters):
 
 
 @pytest.mark.parametrize(("share", "n_inlier", "power"), [(0.05, 300, 0.5), (0.2, 200, 0.7), (0.5, 100, 0.7)])
-def test_false_discoveries_are_as_rare_as_promised(share, n_inlier, power):
-    fdp, found = np.array([discoveries(share, seed, n_inlier) for seed in range(60)]).T
+@pytest.mark.parametrize("batches", [20, in_long(60)])
+def test_false_discoveries_are_as_rare_as_promised(share, n_inlier, power, batches):
+    fdp, found = np.array([discoveries(share, seed, n_inlier) for seed in range(batches)]).T
     assert fdp.mean() <= 0.1 + 2 * fdp.std() / np.sqrt(len(fdp))
     assert found.mean() >= power

@@ -111,6 +111,7 @@ def test_reasons_name_the_column_and_its_value():
     assert str(found.reasons[0]).startswith("day = 2031-05-05, above the inliers' 5 % to 95 % range (2024-")
 
 
+@pytest.mark.long
 def test_held_out_inliers_and_test_rows_are_treated_alike():
     """With levels that the model has not seen: exchanging the rows exchanges their scores, to the last bit."""
     table = POOLED.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from llr_cvx.detection.estimator import LLRDetector
@@ -24,6 +25,12 @@ CHOOSER = LLRDetectorCV(lambda1s=(0.1, 1.0), lambda2s=(1.0,), cv=2, n_neighbors=
 CALIBRATED = LLRDetector(false_alarm=0.3, random_state=0)
 
 
-@parametrize_with_checks([LLRDetector(), CALIBRATED, CHOOSER], expected_failed_checks=lambda estimator: EXPECTED)
+@parametrize_with_checks([LLRDetector()], expected_failed_checks=lambda estimator: EXPECTED)
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([CALIBRATED, CHOOSER], expected_failed_checks=lambda estimator: EXPECTED)
+def test_more_estimator_checks(estimator, check):
     check(estimator)

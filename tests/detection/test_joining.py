@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from builders import entropy_of
+from sizes import in_long
 
 from llr_cvx.detection import joining
 from llr_cvx.detection.joining import JOIN_TOL, join_rows
@@ -186,7 +187,7 @@ def test_no_rows():
 
 
 @pytest.mark.parametrize("lambda2", [1.0, 0.01])
-@pytest.mark.parametrize("d", [1, 5, 20, 100])
+@pytest.mark.parametrize("d", [1, 5, 20, in_long(100)])
 @pytest.mark.parametrize("size", [1e4, 1e5, 1e6, 1e7, 1e8, 1e12, 1e15, 1e20, 1e50, 1e100, 1e150])
 def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d, lambda2):
     """The coupling pulls w_k to either side: to a score of -size, or against the loss to one of about -log(size)."""

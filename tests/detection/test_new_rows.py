@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sizes import in_long
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import roc_auc_score
 
@@ -128,7 +129,7 @@ def with_few_graph_columns(setting, d):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("d", [1, 5, 20, 100])
+@pytest.mark.parametrize("d", [1, 5, 20, in_long(100)])
 @pytest.mark.usefixtures("joined_once")
 def test_a_monstrous_entry_outside_the_graph_is_an_outlier_without_a_warning(setting, d):
     """The row stays coupled to its neighbours, however large the entry; a warning would be an error here."""

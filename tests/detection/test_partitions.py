@@ -19,7 +19,7 @@ pandas = pytest.importorskip("pandas")
 
 METHODS = ("score_samples", "pvalues", "decision_function", "predict", "explain", "feature_ranking")
 NAMES = list("abcdefg")
-pytestmark = pytest.mark.filterwarnings("default")  # the cluster's own connections may warn
+connections_may_warn = pytest.mark.filterwarnings("default")
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,7 @@ def rows(fitted):
     return pandas.DataFrame(X, columns=NAMES, index=3 * np.arange(len(X)) + 1)
 
 
+@connections_may_warn
 @pytest.mark.parametrize("method", METHODS)
 def test_a_data_frame_on_a_cluster_gives_the_local_answer(client, fitted, rows, method):
     local = getattr(fitted, method)(rows)
@@ -80,6 +81,7 @@ def test_an_array_of_unknown_length_works(fitted, rows):
     assert np.array_equal(fitted.score_samples(unknown).compute(scheduler="sync"), fitted.score_samples(rows))
 
 
+@connections_may_warn
 def test_a_killed_worker_loses_nothing(client, fitted, rows):
     local = fitted.score_samples(rows)
     many = dd.from_pandas(pandas.concat([rows] * 60), npartitions=60, sort=False)
@@ -101,6 +103,7 @@ def test_wrong_columns_and_shapes_are_refused_before_anything_is_computed(fitted
         LLRDetector().predict(parts)
 
 
+@connections_may_warn
 def test_the_lambda_grid_runs_on_the_cluster(client):
     from joblib import parallel_config
 

@@ -66,6 +66,7 @@ def test_a_figure_that_is_gone_is_named() -> None:
         slides.figure(ROOT / "notebooks" / "03_irls.ipynb", "39-nothing")
 
 
+@pytest.mark.long
 def test_every_slide_fits_the_screen_and_a_sheet(page: Path, tmp_path: Path) -> None:
     frame = f'<iframe src="{page.as_uri()}" style="width: 1280px; height: 720px; border: 0"></iframe>'
     sizes = """[...document.querySelector("iframe").contentDocument.querySelectorAll("section")]

@@ -187,6 +187,7 @@ def test_the_conclusion_follows_the_evidence(evidence):
 # ---- the command and the committed results -----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_command_on_one_set(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install .[plots]")
 

@@ -127,6 +127,7 @@ def test_a_second_run_repeats_no_trial_and_gives_the_same_files(full):
     assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
+@pytest.mark.long
 def test_exact_check(tmp_path, monkeypatch):
     """One small set instead of seven: the exact solver takes minutes on the others."""
     monkeypatch.setattr(plans, "BENCHMARKS", ("Glass",))

@@ -42,6 +42,7 @@ def run(tasks, path, jobs=1, **options):
     return run_all(tasks, Store(path, HEADER), Workers(jobs=jobs), stream=io.StringIO(), **options)
 
 
+@pytest.mark.long
 def test_same_numbers_for_any_number_of_workers(tmp_path):
     tasks = small(methods=("maxnorm", "kde", "osvm", "l1lr", "klr", "kliep", "ulsif", "rulsif", "lokdr", "llr"))
     one, two = run(tasks, tmp_path / "1", jobs=1), run(tasks, tmp_path / "2", jobs=2)
@@ -86,6 +87,7 @@ def test_a_line_cut_short_is_done_again(tmp_path):
     assert [row["trial"] for row in rows if "cell" in row] == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_kill_minus_nine(tmp_path):
     """A run killed with SIGKILL, workers included, leaves whole lines; the next run does only the rest."""
     path = tmp_path / "trials.jsonl"
@@ -209,6 +211,7 @@ def cluster():
         yield local
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")  # the cluster's own connections may warn
 def test_dask_cluster_gives_the_same_numbers(tmp_path, cluster):
     tasks = small(4, methods=("maxnorm", "ulsif", "llr"))
@@ -222,6 +225,7 @@ def test_dask_cluster_gives_the_same_numbers(tmp_path, cluster):
     assert run_all(tasks, store, workers, stream=io.StringIO()) == remote  # all stored: nothing left to do
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")
 def test_the_same_command_runs_on_a_dask_cluster(tmp_path, cluster, monkeypatch):
     """Two sets, one for each worker."""

@@ -18,8 +18,8 @@ def samples():
     return inliers, test
 
 
-def solve(model, **options):
-    value = model.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, **options)
+def solve(model, tol=1e-10):
+    value = model.solve(solver="CLARABEL", tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
     assert model.status == "optimal"
     return value
 
@@ -58,8 +58,8 @@ def test_lambda_max_is_the_threshold_of_the_zero_solution(samples, intercept):
     edge = logistic.l1_lambda_max(X, y, intercept)
     for factor, empty in ((1.01, True), (0.97, False)):
         model, w = twins.l1_logistic(X, y, factor * edge, intercept)
-        solve(model)
-        assert (np.abs(w.value).max() < 1e-5) == empty
+        solve(model, tol=1e-9)  # 1e-10 is out of Clarabel's reach on some processors
+        assert (np.abs(w.value).max() < 1e-7) == empty
 
 
 @pytest.mark.parametrize("lam", [0.1, 10.0])

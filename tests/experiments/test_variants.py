@@ -48,6 +48,7 @@ def test_selection_by_hand():
     assert found.first_two == pytest.approx((1 / 2 + 0 + 0) / 3)
 
 
+@pytest.mark.long
 def test_the_command_writes_its_files_and_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(data, "N_INLIER", 60)
     monkeypatch.setattr(data, "N_TEST_INLIER", 30)

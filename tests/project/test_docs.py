@@ -62,6 +62,7 @@ def test_the_conventions_list_every_status() -> None:
     assert re.findall(r'^\| `"(\w+)"` \|', page, re.MULTILINE) == list(STATUSES)
 
 
+@pytest.mark.long
 def test_the_detector_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its examples run, and the outliers shown for the mixed table are those found; so they are from Python."""
     page = (DOCS / "detect.md").read_text(encoding="utf-8")
@@ -96,6 +97,7 @@ def test_the_detector_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.M
     assert re.search(r"reading \S+ s; fitting and explaining \S+ s; writing \S+ s", steps.stderr), steps.output
 
 
+@pytest.mark.long
 def test_the_proof_page_tells_the_truth(tmp_path: Path) -> None:
     """Its program writes a certificate that its command confirms, and a changed claim is rejected."""
     page = (DOCS / "proof.md").read_text(encoding="utf-8")
@@ -109,6 +111,7 @@ def test_the_proof_page_tells_the_truth(tmp_path: Path) -> None:
     assert subprocess.run(arguments, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the page compiles a solver in C: install gcc")
 def test_the_arena_page_tells_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its solver gets the rows that are shown, and every command on it runs and ends as it says."""

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy import sparse
+from sizes import in_long
 
 import llr_cvx as llr
 from llr_cvx.cli import main
@@ -304,7 +305,9 @@ def test_hostile_problems_are_reproducible_and_diverse():
 
 
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
-@pytest.mark.parametrize(("generator", "first", "n"), [("hostile", 0, 60), ("varied", 6, 12)])
+@pytest.mark.parametrize(
+    ("generator", "first", "n"), [("hostile", 0, 20), *map(in_long, [("hostile", 20, 40), ("varied", 6, 12)])]
+)
 def test_small_drill_finds_nothing(generator, first, n, solver):
     """`llr-cvx instances drill` with its 1000 problems is the full drill.
 

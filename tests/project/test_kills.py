@@ -22,7 +22,10 @@ import pytest
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.instances.library import read_instance
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
+]
 
 KILLS = int(os.environ.get("LLR_CVX_KILLS", "5"))
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from builders import contradictions, proved, random_problem
 from scipy.optimize import brentq
+from sizes import thinned
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
@@ -44,7 +45,7 @@ def watched(p: Problem, tol: float = 1e-9, **options: object) -> tuple[Solution,
 # ---- the default run ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cell", range(len(PLANE)))
+@pytest.mark.parametrize("cell", thinned(range(len(PLANE)), 3))
 def test_the_plane_is_proved_by_monotone_irls_steps_alone(cell: int) -> None:
     """Every cell with a seed of its own, the two slowest with fewer samples."""
     d, lambda1, lambda2 = PLANE[cell]
@@ -366,6 +367,7 @@ def test_weights_and_rows_are_rounded_by_their_length_and_by_whether_it_falls_wi
     assert np.array_equal(method.rounded() == 0.0, W < 1e6)
 
 
+@pytest.mark.long
 def test_supports_and_clusters_of_a_gap_of_1e_9_are_those_of_the_optimum() -> None:
     cells = [(d, l1, l2) for d in (5, 20) for l1 in (0.01, 0.1, 1.0) for l2 in (0.03, 0.3)]
     same = 0
@@ -376,6 +378,7 @@ def test_supports_and_clusters_of_a_gap_of_1e_9_are_those_of_the_optimum() -> No
     assert same >= len(cells) - 1
 
 
+@pytest.mark.long
 def test_small_weights_are_told_from_zeros_by_steps_with_a_smaller_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     X_inlier, X_test, _ = llr.make_synthetic(50, random_state=1)
     p = Problem.from_samples(X_inlier, X_test, lambda1=1.0, lambda2=0.1)
