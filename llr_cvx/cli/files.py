@@ -11,7 +11,7 @@ import numpy as np
 from llr_cvx import archive
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray
-from llr_cvx.detection.matrices import read_matrix
+from llr_cvx.detection.matrices import read_columns
 from llr_cvx.inputs import is_special, opened
 
 
@@ -30,7 +30,7 @@ def read_weights(path: str | Path) -> FloatArray:
 
 def _weights(path: str | Path, suffix: str, stream: IO[bytes] | None) -> FloatArray:
     if suffix == ".csv":
-        return read_matrix(path, stream)
+        return read_columns(path, stream=stream)[1]
     if suffix == ".npz":
         W = archive.load(path, required=("W",), stream=stream)["W"]
     elif suffix == ".npy":

@@ -15,11 +15,6 @@ from llr_cvx.inputs import contents
 from llr_cvx.text import cells_of, is_number, separator_of
 
 
-def read_matrix(path: str | Path, stream: IO[bytes] | None = None) -> FloatArray:
-    """The finite numbers of a text file; `stream` if it is open already."""
-    return read_columns(path, stream=stream)[1]
-
-
 def read_columns(
     path: str | Path, drop: Collection[str] = (), stream: IO[bytes] | None = None
 ) -> tuple[list[str], FloatArray]:

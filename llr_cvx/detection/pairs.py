@@ -49,29 +49,12 @@ def read_pair(
 ) -> tuple[Any, Any, list[str]]:
     """Read two tables; the columns are those of the first, found in the second up to case and blanks.
 
-    Parameters
-    ----------
-    inliers, test : path
-        See `llr_cvx.detection.tables.read_table`, also for `text`: sep, decimal and encoding.
-    id_column : str, optional
-        A column of unique row names in the second file; the first may lack it.
-    drop : names
-        Columns of either file to leave out.
-    missing : "refuse", "drop", "median" or "indicator"
-        Missing values are a problem, or a reason to leave a row out, or left to the `TableEncoder`.
-    sheets : names or numbers
-        One for both workbooks, or one for each.
+    `id_column` names the rows of the second file, each by another name; the first file may lack it. `drop` are columns
+    of either file to leave out; missing values are a problem, a reason to leave a row out ("drop"), or left to the
+    `TableEncoder`. `sheets` are for both workbooks, or one for each; for `text` see `read_table`.
 
-    Returns
-    -------
-    inliers, test : DataFrame
-        With the same columns, rows named by the index, and the file by attrs["source"].
-    notes : list of str
-
-    Raises
-    ------
-    TableProblems
-        Every problem of both files, with its place and the option that solves it.
+    Returns both as DataFrames with the same columns, rows named by the index and the file by attrs["source"], and
+    notes for the reader. Raises TableProblems with every problem of both files.
     """
     tables: list[Table] = []
     problems, notes = [], []

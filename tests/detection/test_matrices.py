@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llr_cvx.detection.matrices import read_columns, read_matrix, read_samples
+from llr_cvx.detection.matrices import read_columns, read_samples
 from llr_cvx.detection.pairs import row_name_note
 
 
@@ -22,7 +22,7 @@ def write(tmp_path):
 def test_with_and_without_a_header(write):
     bare = write("a.csv", "1, 2.5\n-3e1,4")
     assert read_columns(bare)[0] == ["1", "2"]
-    assert read_matrix(bare).tolist() == [[1.0, 2.5], [-30.0, 4.0]]
+    assert read_columns(bare)[1].tolist() == [[1.0, 2.5], [-30.0, 4.0]]
     assert read_columns(bare, drop=["1"])[1].tolist() == [[2.5], [4.0]]
     names, values = read_columns(write("b.csv", "id,a,note\nx,1,hello\n\ny,3,\n"), drop=["id", "note"])
     assert (names, values.tolist()) == (["a"], [[1.0], [3.0]])
@@ -60,9 +60,9 @@ def test_what_is_wrong_is_said_with_its_place(write, content, message):
 
 def test_missing_files_and_columns(write, tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
-        read_matrix(tmp_path / "none.csv")
+        read_columns(tmp_path / "none.csv")
     with pytest.raises(OSError, match=r"cannot read .*: Is a directory"):
-        read_matrix(tmp_path)
+        read_columns(tmp_path)
     with pytest.raises(ValueError, match="no columns left"):
         read_columns(write("a.csv", "a\n1\n"), drop=["a"])
 

@@ -25,7 +25,7 @@ import pytest
 
 from llr_cvx import checker
 from llr_cvx.cli.files import read_weights
-from llr_cvx.detection.matrices import read_matrix, read_samples
+from llr_cvx.detection.matrices import read_columns, read_samples
 from llr_cvx.detection.pairs import read_pair
 from llr_cvx.detection.tables import read_table
 from llr_cvx.experiments.results import read as read_results
@@ -260,7 +260,7 @@ READERS: dict[str, tuple[Callable[[Path], Path], Reader, tuple[type[Exception], 
     "read_samples .csv": (table, lambda p: read_samples(p, p, ["id"]), (ValueError,)),
     "read_table .csv": (table, read_table, (ValueError,)),
     "read_pair .csv": (table, lambda p: read_pair(p, p, "id"), (ValueError,)),
-    "read_matrix .csv": (weights("csv"), read_matrix, (ValueError,)),
+    "read_columns .csv": (weights("csv"), read_columns, (ValueError,)),
     "read_table .parquet": (saved("parquet"), read_table, (ValueError,)),
     "read_table .xlsx": (saved("xlsx"), read_table, (ValueError,)),
     "read_table .jsonl": (saved("jsonl"), read_table, (ValueError,)),
