@@ -70,21 +70,22 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each process starts with long tests, so that none is left over with one in the end.
+    """Each process starts with slow files, so that none is left over with one in the end; after `-m` has chosen.
 
     The scheduler gives each an equal share of the list, in order, and takes from the end of a share what is stolen.
     """
     folder, shares = Path(__file__).parent, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     place = {folder / name: k for k, name in enumerate(LONGEST)}
-    long: list[list[pytest.Item]] = [[] for _ in range(shares)]
+    slow: list[list[pytest.Item]] = [[] for _ in range(shares)]
     short: list[pytest.Item] = []
     for item in items:
         rank = place.get(item.path)
-        (short if rank is None else long[rank % shares]).append(item)
+        (short if rank is None else slow[rank % shares]).append(item)
     size = -(-len(items) // shares)
     mixed: list[pytest.Item] = []
-    for share in long:
+    for share in slow:
         share.sort(key=lambda item: place[item.path])
         room = max(0, size - len(share))
         mixed += share + short[:room]
