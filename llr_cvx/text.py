@@ -63,3 +63,15 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell  # Python reads 1_000 as a number, but in a table it is text
+
+
+def shortened(name: str, limit: int) -> str:
+    """A name shortened in the middle, so that both ends stay readable.
+
+    >>> shortened("mean_temperature_of_the_left_bearing", 20)
+    'mean_tempe…t_bearing'
+    """
+    if len(name) <= limit:
+        return name
+    head = limit // 2
+    return f"{name[:head]}…{name[len(name) - (limit - head - 1) :]}"

@@ -1,4 +1,4 @@
-"""Line charts of a run, as SVG without scripts: the gap against time, and profiles over all problems."""
+"""Line charts of a run, which the template of the page draws: the gap against time, and profiles over all problems."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from llr_cvx.arena import svg
-from llr_cvx.report.charts import px
-
 Result = Mapping[str, Any]
-Points = Sequence[tuple[float, float]]
+Points = list[tuple[float, float]]
 
-#: Entries have one of this many colours, by their order, s0, s1, ...
-COLOURS = 8
 #: No gap below this is shown: it is rounding.
 FLOOR = 1e-14
 
@@ -21,6 +16,7 @@ FLOOR = 1e-14
 class Axis(NamedTuple):
     """A logarithmic or linear scale from `low` to `high` onto the pixels from `start` to `end`."""
 
+    name: str
     low: float
     high: float
     start: float
@@ -35,13 +31,24 @@ class Axis(NamedTuple):
             share = math.log(value / self.low) / math.log(self.high / self.low)
         return self.start + share * (self.end - self.start)
 
-    def ticks(self, most: int) -> list[float]:
-        """Powers of ten, thinned to at most so many; quarters on a linear axis."""
+    def ticks(self, most: int = 5) -> list[float]:
+        """Powers of ten, thinned to about so many; quarters on a linear axis."""
         if not self.logarithmic:
             return [self.low + k * (self.high - self.low) / 4 for k in range(5)]
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         step = max(1, -(-(last - first) // most))
         return [10.0**k for k in range(first, last + 1, step)]
+
+
+class Chart(NamedTuple):
+    """Lines and dots in the units of the axes, each with its style."""
+
+    title: str
+    label: str
+    x: Axis
+    y: Axis
+    lines: list[tuple[str, Points]]
+    dots: list[tuple[str, tuple[float, float]]]
 
 
 def decades(values: Sequence[float]) -> tuple[float, float]:
@@ -54,27 +61,19 @@ def decades(values: Sequence[float]) -> tuple[float, float]:
     return 10.0**low, 10.0 ** max(high, low + 1)
 
 
-def gap_chart(rows: Sequence[Result], entries: Sequence[str], tol: float) -> str:
+def gap_chart(rows: Sequence[Result], colours: Mapping[str, str], tol: float) -> Chart:
     """The relative gap of each entry's iterates against time on one problem; a dot is an answer without iterates."""
-    curves = {row["entry"]: [(t, max(g, FLOOR)) for t, g in row["curve"]] or _end(row) for row in rows}
-    curves = {entry: points for entry, points in curves.items() if points}
-    times = [max(t, 1e-4) for points in curves.values() for t, _ in points]
-    gaps = [min(g, 10.0) for points in curves.values() for _, g in points]
-    x = Axis(*decades(times), 44.0, 292.0)
-    y = Axis(*decades([*gaps, tol]), 158.0, 8.0)
-    body = _frame(x, y, "seconds", 5, "relative gap")
-    body.append(_line([(x.low, tol), (x.high, tol)], x, y, "cut"))
-    for entry, points in curves.items():
-        colour = f"s{entries.index(entry) % COLOURS}"
-        body.append(_line([(max(t, x.low), g) for t, g in points], x, y, f"line {colour}"))
-        end_x, end_y = (px(axis.place(v)) for axis, v in zip((x, y), points[-1], strict=True))
-        body.append(f'<circle cx="{end_x}" cy="{end_y}" r="3" class="dot {colour}"/>')
-    return svg.drawing(300, 198, f"Gap against time on {rows[0]['instance']}", body)
-
-
-def _end(row: Result) -> list[tuple[float, float]]:
-    gap = row["relative_gap"]
-    return [(row["seconds"], max(gap, FLOOR))] if gap is not None and math.isfinite(gap) else []
+    ends = {row["entry"]: [(row["seconds"], row["relative_gap"])] for row in rows if row["relative_gap"] is not None}
+    found = {row["entry"]: row["curve"] or ends.get(row["entry"], []) for row in rows}
+    curves = {
+        entry: [(max(t, 1e-4), max(g, FLOOR)) for t, g in points if g < math.inf] for entry, points in found.items()
+    }
+    drawn = [(colours[entry], points) for entry, points in curves.items() if points]
+    x = Axis("seconds", *decades([t for _, points in drawn for t, _ in points]), 44.0, 292.0)
+    y = Axis("relative gap", *decades([min(g, 10.0) for _, points in drawn for _, g in points] + [tol]), 158.0, 8.0)
+    lines = [("cut", [(x.low, tol), (x.high, tol)]), *((f"line {colour}", points) for colour, points in drawn)]
+    title = rows[0]["instance"]
+    return Chart(title, f"Gap against time on {title}", x, y, lines, [(colour, points[-1]) for colour, points in drawn])
 
 
 def profile(results: Sequence[Result], entries: Sequence[str]) -> tuple[dict[str, list[tuple[float, float]]], bool]:
@@ -99,51 +98,27 @@ def profile(results: Sequence[Result], entries: Sequence[str]) -> tuple[dict[str
     return found, relative
 
 
-def profile_chart(results: Sequence[Result], entries: Sequence[str]) -> str:
+def profile_chart(results: Sequence[Result], colours: Mapping[str, str]) -> Chart:
     """The profile as stairs."""
-    steps, relative = profile(results, entries)
-    times = [max(t, 1e-4) for points in steps.values() for t, _ in points] or [1.0]
-    x = Axis(*decades(times), 40.0, 448.0)
-    y = Axis(0.0, 1.0, 218.0, 12.0, logarithmic=False)
-    label = "time relative to the fastest" if relative else "seconds"
-    body = _frame(x, y, label, 6, "share proved")
+    steps, relative = profile(results, list(colours))
+    times = [max(t, 1e-4) for points in steps.values() for t, _ in points]
+    x = Axis("time relative to the fastest" if relative else "seconds", *decades(times), 40.0, 448.0)
+    y = Axis("share proved", 0.0, 1.0, 218.0, 12.0, logarithmic=False)
+    lines = []
     for entry, points in ((entry, points) for entry, points in steps.items() if points):
         stairs = [(x.low, 0.0)]
-        for t, share in points:
-            stairs += [(max(t, x.low), stairs[-1][1]), (max(t, x.low), share)]
-        stairs.append((x.high, stairs[-1][1]))
-        body.append(_line(stairs, x, y, f"line s{entries.index(entry) % COLOURS}"))
-    return svg.drawing(456, 258, f"Share of problems proved against {label}", body)
+        for t, share in [*points, (x.high, points[-1][1])]:
+            stairs += [(t, stairs[-1][1]), (t, share)]
+        lines.append((f"line {colours[entry]}", stairs))
+    return Chart("", f"Share of problems proved against {x.name}", x, y, lines, [])
 
 
-def _frame(x: Axis, y: Axis, label: str, most: int, side: str) -> list[str]:
-    n = px
-    body = []
-    for tick in x.ticks(most):
-        place = n(x.place(tick))
-        body.append(f'<line x1="{place}" y1="{n(y.end)}" x2="{place}" y2="{n(y.start)}" class="axis"/>')
-        body.append(svg.text(x.place(tick), y.start + 18, _tick(tick), "number", "middle"))
-    for tick in y.ticks(5):
-        place = n(y.place(tick))
-        body.append(f'<line x1="{n(x.start)}" y1="{place}" x2="{n(x.end)}" y2="{place}" class="axis"/>')
-        body.append(svg.text(x.start - 5, y.place(tick) + 4, _tick(tick), "number", "end"))
-    body.append(svg.text(x.end, y.start + 35, f"{label} →", "name", "end"))
-    body.append(svg.text(x.start, y.start + 35, f"↑ {side}", "name"))
-    return body
-
-
-def _tick(value: float) -> str:
+def tick(value: float) -> str:
     """A power of ten in few characters.
 
-    >>> _tick(0.01), _tick(1e-9), _tick(0.25)
+    >>> tick(0.01), tick(1e-9), tick(0.25)
     ('0.01', '1e−9', '0.25')
     """
     if value == 0 or 0.001 <= value < 10_000:
         return f"{value:g}"
     return f"1e{round(math.log10(value)):d}".replace("-", "−")
-
-
-def _line(points: Points, x: Axis, y: Axis, kind: str) -> str:
-    n = px
-    places = " ".join(f"{n(x.place(a))},{n(y.place(b))}" for a, b in points)
-    return f'<polyline points="{places}" class="{kind}"/>'

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llr_cvx.arena.judge import LEVELS, STATUSES
-from llr_cvx.arena.svg import shortened
+from llr_cvx.text import shortened
 
 Result = Mapping[str, Any]
 

@@ -13,14 +13,16 @@ import click
 
 from llr_cvx import archive
 from llr_cvx.arena import compare as comparison
-from llr_cvx.arena import page, tables
+from llr_cvx.arena import tables
 from llr_cvx.arena.cases import DRY_RUN, Case, drill_cases, file_cases, library_cases
 from llr_cvx.arena.entries import Entry, command_entry, python_entry
+from llr_cvx.arena.page import render_arena
 from llr_cvx.arena.sandbox import Limits
 from llr_cvx.arena.tournament import Plan, run_plan
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.experiments.runner import Workers
+from llr_cvx.extras import needed
 from llr_cvx.instances.drill import GENERATORS
 from llr_cvx.outputs import is_stdout
 
@@ -100,6 +102,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
             raise click.UsageError("compare takes files: leave out --solver and --command")
         return
     try:
+        if given["html_file"]:  # before any work
+            needed("jinja2", "tables", "pages")
         plan = _plan(given)
     except (ValueError, OSError, ImportError) as error:
         raise click.UsageError(str(error)) from None
@@ -111,7 +115,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
             files.write_json(given["json_file"], document)
             if store is not None:
                 store.unlink(missing_ok=True)
-        for name, render in (("html", page.render), ("markdown", tables.markdown)):
+        for name, render in (("html", render_arena), ("markdown", tables.markdown)):
             if given[f"{name}_file"]:
                 with archive.replacing(given[f"{name}_file"], "w", encoding="utf-8") as stream:
                     stream.write(render(document))

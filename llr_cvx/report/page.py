@@ -1,32 +1,23 @@
-"""The HTML page of a run: self-contained, without network access, readable without its script, on a phone and on paper.
-
-Its text is in `templates/page.html`. Jinja2 escapes every name and value.
-"""
+"""The HTML page of a run; its text is in `page.html`."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections import Counter
 from datetime import datetime
-from hashlib import sha256
-from importlib.resources import files
 
 import numpy as np
 
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.features import FeatureValue, percent
 from llr_cvx.detection.result import Detection
-from llr_cvx.extras import needed
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.charts import Distribution, histogram, px
-from llr_cvx.text import printable
+from llr_cvx.report.pages import render
 
 #: At most this many outliers are shown, each in the table and on a card; more than people read, and browsers are quick.
 MAX_SHOWN = 300
 #: Features drawn on a card, and columns named as being behind the outliers; the rest is summed up.
 MAX_CARD_FEATURES, MAX_CAUSES = 3, 12
-#: Content security policy of a page without scripts: it may load nothing, whatever it contains.
-SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def render_report(run: Detection, title: str = "Outliers, and why", date: datetime | None = None) -> str:
@@ -41,41 +32,26 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     >>> "<i>a" in page, "&lt;i&gt;a" in page
     (False, True)
     """
-    jinja2 = needed("jinja2", "tables", "pages")
-    style, script = _text("page.css"), _text("templates/page.js")
-    hashes = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
     solution, detector = run.detector.solution_, run.detector
     shown = run.worst[:MAX_SHOWN]
     drawn = sorted({r.column for e in shown for r in pushing(e)[:MAX_CARD_FEATURES]})
     causes = Counter(e.reasons[0].feature for e in run.explanations if e.reasons).most_common()
     cut = None if run.undecided or np.isinf(detector.fitted_offset_) else detector.fitted_offset_
 
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_text),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        # No mark in a name may change the direction of the text around it.
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
-    page: str = environment.get_template("templates/page.html").render(
-        **{"run": run, "title": title, "style": style, "script": script, "rows": shown, "solution": solution},
+    values = {
+        **{"run": run, "title": title, "rows": shown, "solution": solution},
         **{"px": px, "pushing": pushing, "percent": percent},
         **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": causes},
-        policy=SECURITY_POLICY.replace("'unsafe-inline'", "{}; script-src {}".format(*hashes)),
-        date=(date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
-        ranks={e.row: e.rank for e in shown if run.explanations},
-        symbols={k: Distribution(run.features.columns[k], len(run.inliers)) for k in drawn},
-        histogram=histogram(run.log_ratio, detector.log_ratio_[detector.calibration_rows_], cut),
-        gap=shown_gap(solution.certificate.relative_gap, ".1e"),
-    )
-    return page
+        "date": (date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
+        "ranks": {e.row: e.rank for e in shown if run.explanations},
+        "symbols": {k: Distribution(run.features.columns[k], len(run.inliers)) for k in drawn},
+        "histogram": histogram(run.log_ratio, detector.log_ratio_[detector.calibration_rows_], cut),
+        "gap": shown_gap(solution.certificate.relative_gap, ".1e"),
+    }
+    return render("report/page.html", ["report/page.css"], values, "report/page.js")
 
 
 def pushing(e: Explanation) -> list[FeatureValue]:
     """The reasons that push a row towards "outlier", but for those that hardly do."""
     total = sum(abs(r.contribution) for r in e.reasons)
     return [r for r in e.reasons if r.contribution < 0 and -r.contribution >= 0.01 * total]
-
-
-def _text(name: str) -> str:
-    return files("llr_cvx.report").joinpath(name).read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,15 @@ def test_bad_input_exits_with_2_before_anything_runs(mine: str, arguments: tuple
     result = arena(*arguments)
     assert result.exit_code == 2, result.output
     assert words in " ".join(result.output.split())
+
+
+def test_a_page_without_what_it_needs_is_refused_before_anything_runs(
+    mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = arena("--solver", f"{mine}:right", "--dry-run", "--html", "page.html")
+    assert (done.exit_code, Path("page.html").exists()) == (2, False)
+    assert "pages need jinja2: pip install" in done.output
 
 
 def test_an_entry_that_cannot_be_imported_is_a_row(mine: str) -> None:

@@ -97,7 +97,7 @@ def test_the_wheel_has_the_package_and_the_source_has_all_the_rest(built: tuple[
     assert {
         "llr_cvx/py.typed",
         "llr_cvx/report/page.css",
-        "llr_cvx/report/templates/page.html",
+        "llr_cvx/report/page.html",
         "llr_cvx/instances/data/paper-d10.npz",
     } <= set(wheel)
     with tarfile.open(built[1]) as archive:
