@@ -47,7 +47,7 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]  # each widget has a static figure beside it
 
-SHORT = re.compile(r"(\d[\d.]*(?:e-\d+| %)|\b\w{1,2}-[\w-]+)")  # 1e-6, 5 %, p-value: no line ends within them
+SHORT = re.compile(r"(\d[\d.]*(?:e-\d+| %)|(?<![\w-])\w{1,2}-[\w-]+)")  # 1e-6, 5 %, p-value: no line ends within them
 LONGEST_CODE = 36  # characters of a word of code that fits a phone
 
 default_role = "code"
