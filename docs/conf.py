@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -46,6 +47,9 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]  # each widget has a static figure beside it
 
+SHORT = re.compile(r"(\d[\d.]*(?:e-\d+| %)|(?<![\w-])\w{1,2}-[\w-]+)")  # 1e-6, 5 %, p-value: no line ends within them
+LONGEST_CODE = 36  # characters of a word of code that fits a phone
+
 default_role = "code"
 autodoc_typehints = "none"  # plain signatures are readable, expanded type aliases are not
 autodoc_member_order = "bysource"
@@ -55,7 +59,7 @@ napoleon_use_param = False  # "array of shape (N,)" would link to a property cal
 
 def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Escape formulas in docstrings: |x| is not a substitution, and coef_ is not a link."""
-    if what in ("property", "attribute"):
+    if what in ("property", "attribute", "data"):
         lines[:0] = ["..", ""]  # an empty comment; otherwise napoleon takes the text before a colon for a type
     code = False
     for k, line in enumerate(lines):
@@ -66,10 +70,8 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
 
 
 def keep_together(app: Any, doctree: nodes.document, name: str) -> None:
-    """Put formulas and short code on one line with the bracket before them and the punctuation after them."""
-    for node in list(doctree.findall(lambda node: isinstance(node, (nodes.math, nodes.literal)))):
-        if isinstance(node, nodes.literal) and len(node.astext()) > 30:
-            continue
+    """Put formulas on one line with the bracket before them and the punctuation after them; keep 1e-6 and 5 % whole."""
+    for node in list(doctree.findall(nodes.math)):
         parent, place = node.parent, node.parent.index(node)
         start, end, opening, closing = place, place + 1, "", ""
         if place and isinstance(before := parent[place - 1], nodes.Text):
@@ -84,6 +86,22 @@ def keep_together(app: Any, doctree: nodes.document, name: str) -> None:
             if end > place + 1:
                 pieces.append(nodes.Text(after.removeprefix(closing)))
             parent[start:end] = pieces
+    verbatim = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
+    for text in list(doctree.findall(nodes.Text)):
+        if not isinstance(text.parent, verbatim) and len(pieces := SHORT.split(text)) > 1:
+            together = [nodes.inline("", piece, classes=["together"]) for piece in pieces[1::2]]
+            pieces[1::2] = together
+            text.parent.replace(text, [nodes.Text(piece) if isinstance(piece, str) else piece for piece in pieces])
+    for node in doctree.findall(nodes.literal):
+        if max(map(len, node.astext().split()), default=0) > LONGEST_CODE:
+            node["classes"].append("long")
+
+
+def unlink_shapes(app: Any, doctree: nodes.document) -> None:
+    """Types of attributes link to classes; the word in "array of shape (N,)" is not Problem.shape."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("reftarget") == "shape":
+            node.replace_self(node.children)
 
 
 def write_formula(display: str) -> Any:
@@ -107,6 +125,7 @@ def add_pages(app: Any, failure: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
+    app.connect("doctree-read", unlink_shapes)
     app.connect("doctree-resolved", keep_together)
     app.connect("build-finished", add_pages)
     app.add_html_math_renderer("mathml", (write_formula("inline"), None), (write_formula("block"), None))

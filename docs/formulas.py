@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import latex2mathml.converter
@@ -11,7 +10,8 @@ import latex2mathml.converter
 MATHML = "http://www.w3.org/1998/Math/MathML"
 LIMITS = ("\N{N-ARY SUMMATION}", "max", "min", "argmax", "argmin")
 SIGNS = ("\N{MINUS SIGN}", "+", "\N{PLUS-MINUS SIGN}")
-CLOSING = (")", "]", "}", "|", "\N{DOUBLE VERTICAL LINE}")
+CLOSING = (")", "]", "}", "|", "\N{DOUBLE VERTICAL LINE}", "\N{HORIZONTAL ELLIPSIS}")
+FUNCTIONS = ("log", "exp", "max", "min")
 THIN = "0.17em"
 ElementTree.register_namespace("", MATHML)
 
@@ -35,6 +35,9 @@ def as_browsers_draw_it(element: ElementTree.Element, display: str) -> None:
     if tag == "mo" and element.text in ("\N{DOUBLE VERTICAL LINE}", "|"):
         element.attrib.setdefault("stretchy", "false")  # else the bar before a term grows with what follows,
         element.attrib.update(lspace="0", rspace="0")  # and one that is taken for an operator stands apart
+    elif tag == "mo" and element.text == "*":  # of an optimum: else it stands above the exponents
+        element.text = "\N{ASTERISK OPERATOR}"
+        element.attrib.update(lspace="0", rspace="0")
     elif tag == "mo" and element.text == "\N{INFINITY}":  # a number, not an operator with room around it
         element.tag = f"{{{MATHML}}}mi"
     elif tag in ("msup", "msubsup") and set(last) == {"\N{PRIME}"}:  # shrunk twice, it is invisible
@@ -67,7 +70,7 @@ def space_operators(row: list[ElementTree.Element]) -> None:
             operator(child, "prefix", "0", "0")
         elif child.text == "/":
             operator(child, "infix", "0", "0")
-        elif child.text in ("log", "exp") and tag == "mi":
+        elif child.text in FUNCTIONS and tag in ("mi", "mo"):
             opening = after is None or after.text == "("
             operator(child, "infix", THIN if is_operand(before) else "0", "0" if opening else THIN)
         before = before if tag == "mspace" else child
@@ -77,13 +80,8 @@ def is_operand(element: ElementTree.Element | None) -> bool:
     """Whether a sign after this element stands between two terms: not after an operator, a bracket or a sum."""
     if element is None:
         return False
-    base = next(element.iter(f"{{{MATHML}}}mo"), None) if element.tag.endswith(("mo", "msub", "munder")) else None
-    return base is None or base is not next(leaves(element)) or base.text in CLOSING
-
-
-def leaves(element: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """The elements without children, in order."""
-    return (inner for inner in element.iter() if len(inner) == 0)
+    base = element[0] if element.tag.endswith(("msub", "munder")) else element
+    return not base.tag.endswith("mo") or base.text in CLOSING
 
 
 def operator(element: ElementTree.Element, form: str, before: str, after: str) -> None:

@@ -140,12 +140,12 @@
     const marks = [-6, -3, 0].flatMap((n) => [[n - FLOOR, `+${power(n)}`], [FLOOR - n, `−${power(n)}`]]);
     const last = current();
     const picture = Charts.axes($("gap"), {
-      x: [0, Math.max(10, state.rows.length - 1)], y: [FLOOR - 2.5, 2.5 - FLOOR],
+      x: [-0.6, Math.max(10, state.rows.length - 1)], y: [FLOOR - 2.5, 2.5 - FLOOR],
       yTicks: [[0, "J*"], ...marks], xLabel: "step", yLabel: "distance from J*",
       words: `After ${state.rows.length - 1} steps J is ${short(last.J - optimum)} above and D ` +
         `${short(optimum - last.dual)} below the optimum ${optimum.toPrecision(6)}`,
     });
-    picture.line([[0, 0], [LARGEST_STEP + 1, 0]], "faint thin");
+    picture.line([[-1, 0], [LARGEST_STEP + 1, 0]], "faint thin");
     picture.line(above, "raw");
     picture.line(below, "dual");
     [["raw", above], ["dual", below]].forEach(([kind, points]) => picture.ring(...points[points.length - 1], kind));
@@ -163,9 +163,9 @@
     }));
     const last = current(), steps = state.rows.length - 1;
     Object.assign($("said").dataset, { step: steps, J: last.J, smooth: last.smooth, dual: last.dual });
-    $("said").textContent = `Step ${steps}: J = ${last.J.toFixed(6)}, proved to be at most ` +
+    $("said").innerHTML = `Step ${steps}: J = ${last.J.toFixed(6)}, proved to be at most ` +
       `${short(last.J - last.dual)} above the optimum.` +
-      (steps ? ` The majoriser fell by ${short(last.fell)}, J_ε by ${short(last.smoothFell)}: at least as much.` : "");
+      (steps ? ` The majoriser fell by ${short(last.fell)}, J<sub>ε</sub> by ${short(last.smoothFell)}: at least as much.` : "");
   }
 
   // ---- the optimum ---------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class ConditionalScaler(_InlierTransformer):
     scaler_ : InlierScaler
         Standardises first.
     precision_ : array of shape (n_features, n_features)
-        P.
+        The matrix P.
     shrinkage_ : float
         0 for the empirical covariance of the inliers, 1 for no correlation at all.
 

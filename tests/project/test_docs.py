@@ -231,10 +231,14 @@ def test_every_page_is_there(site: Path) -> None:
 
 
 def test_the_reference_reads_properties_as_sentences(site: Path) -> None:
-    """The words before a colon are no type, and no escape is left over."""
-    page = re.sub(r"<[^>]*>", "", (site / "docs" / "api.html").read_text(encoding="utf-8"))
+    """The words before a colon are no type, no escape is left over, and a shape of an array is not Problem.shape."""
+    source = (site / "docs" / "api.html").read_text(encoding="utf-8")
+    page = re.sub(r"<[^>]*>", "", source)
     assert "Whether J has a minimiser: not if lambda2 = 0" in page
+    assert "The paper\u2019s: few features per outlier" in page
     assert "\\_" not in page
+    assert ">Trace</a> or None" in source
+    assert ">shape</a>" not in source
 
 
 def test_reading_needs_no_network(site: Path) -> None:
@@ -323,15 +327,22 @@ def test_signs_and_functions_have_the_room_that_tex_gives_them() -> None:
     assert room("n/n'") == [("0", "0", "/")]
     assert room("a\\log a") == [("0.17em", "0.17em", "log")]
     assert room("\\log(1)") == [("0", "0", "log")]
+    assert room("\\max(1)") == [("0", "0", "max")]
+    assert room("x + \\dots + y") == room("\\underbrace{\\sum_i x}_{a} + y + z") == [("0.22em", "0.22em", "+")] * 2
+    assert "*" not in mathml("w_i^{*\\top}", "inline")  # it would stand above the exponents
 
 
-def test_no_line_begins_with_the_punctuation_after_a_formula(site: Path) -> None:
-    """Formulas, and code of a few words, keep it on their line, and the bracket before them."""
+def test_lines_break_where_a_reader_would_break_them(site: Path) -> None:
+    """Formulas keep punctuation on their line, and the bracket before them; 1e-6, 5 % and p-value stay whole."""
     pages = [path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "slides.html"]
     assert sum(page.count('<span class="together">') for page in pages) > 500
     assert [found for page in pages for found in re.findall(r"</math>[,.;:)]+(?![,.;:)]|</span>).*", page)] == []
     notebook = (site / "notebooks" / "01_the_model.html").read_text(encoding="utf-8")
     assert re.search(r'<span class="together"><math [^>]*>.{1,200}</math>,</span>', notebook)
+    page = (site / "docs" / "detect.html").read_text(encoding="utf-8")
+    for word in ("1e-6", "5 %", "p-values", "t-test"):
+        assert f'<span class="together">{word}</span>' in page
+    assert '<code class="long docutils literal notranslate"><span class="pre">llr_cvx.detection.calibration' in page
 
 
 #: What may be wider than a phone, since it scrolls by itself.

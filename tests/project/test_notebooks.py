@@ -41,6 +41,10 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
 
 
+def prose_of(path: Path) -> str:
+    return "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+
+
 def text_of(cell: Any) -> str:
     """What a cell says in words; pictures, pages and widgets are left out."""
     said = []
@@ -181,7 +185,7 @@ def test_cells_are_short_and_plots_fold(path: Path) -> None:
 @pytest.mark.parametrize("path", LESSONS, ids=ids)
 def test_a_lesson_has_all_its_parts(path: Path) -> None:
     notebook = read(path)
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    prose = prose_of(path)
     assert re.search(r"\*\*(You will learn|After this notebook you can)\*\*", prose)
     assert "## Exercises" in prose
     assert sum(count_figures(cell) for cell in code_cells(notebook)) >= 2
@@ -206,9 +210,28 @@ def test_committed_after_one_run_in_order(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LESSONS + SOLUTIONS, ids=ids)
 def test_links_to_other_notebooks_lead_somewhere(path: Path) -> None:
-    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    for target in re.findall(r"\]\(([^)#:]+\.(?:ipynb|md))[#)]", prose):
+    for target in re.findall(r"\]\(([^)#:]+\.(?:ipynb|md))[#)]", prose_of(path)):
         assert (path.parent / target).exists(), target
+
+
+def test_each_term_of_the_glossary_is_linked_in_the_notebook_that_first_uses_it() -> None:
+    aside = re.compile(r"\$[^$]*\$|`[^`]*`|\[[^]]*\]\(\S*ipynb\)")  # formulas, code, and names of notebooks
+    glossary = (FOLDER.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for term in re.findall(r"^### (.+)$", glossary, re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", term.lower()).replace(" ", "-")
+        links = [re.search(rf"\[([^]]+)\]\(../docs/glossary.md#{anchor}\)", prose_of(path)) for path in LESSONS]
+        first = next((k for k, link in enumerate(links) if link), None)
+        assert first is not None, f"no notebook links {term}"
+        words = re.compile(rf"\b{re.escape(links[first][1].strip('*'))}", re.IGNORECASE)
+        early = [path.name for path in LESSONS[:first] if words.search(aside.sub("", prose_of(path)))]
+        assert early == [], f"{term} is linked in {LESSONS[first].name} only"
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=ids)
+def test_figures_are_sharp_and_of_one_width(path: Path) -> None:
+    for cell in code_cells(read(path)):
+        for drawn in filter(is_figure, cell.outputs):
+            assert re.search(r'<svg [^>]*width="648pt"', drawn.data["image/svg+xml"]), cell.source
 
 
 def test_each_lesson_is_there_once() -> None:

@@ -94,7 +94,7 @@ _ALL = (
         label="max-norm",
         nonlinear=True,
         selects_features=True,
-        parameters="none: -‖x‖∞, the limit of LLR without a constant as lambda1 -> 0",
+        parameters="none: -‖x‖∞, the limit of LLR without a constant as lambda1 → 0",
         fit=localized.max_norm,
     ),
     Method(
