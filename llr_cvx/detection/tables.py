@@ -120,7 +120,7 @@ def _read_text(
 ) -> tuple[Any, list[int]]:
     """The frame, and the lines of its header and its rows; `encoding` is that of a text which is not UTF-8."""
     text = _decoded(data, encoding)
-    sep = sep or separator_of(text)
+    sep = (sep or separator_of(text)).replace("\\t", "\t")
     lines, header = list[int](), list[str]()
     for line, row in cells_of(text, sep):
         header = header or row
