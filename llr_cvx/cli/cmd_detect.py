@@ -58,7 +58,7 @@ THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows s
 @click.option("--test", required=True, metavar="FILE", help="Rows to check; other columns than those are ignored.")
 @click.option("--sep", help="Separator of the cells of a text file. [default: the most frequent of , ; | and tab]")
 @click.option("--decimal", default=".", help="Decimal point of a text file, such as a comma.")
-@click.option("--encoding", help="Encoding of a text file, such as latin-1. [default: UTF-8]")
+@click.option("--encoding", help="Encoding of text that is not UTF-8, such as latin-1.")
 @click.option("--sheet", "sheets", multiple=True, metavar="NAME", help=SHEET_HELP)
 @click.option("--missing", type=click.Choice(get_args(Missing)), default="refuse", help=MISSING_HELP)
 @click.option("--id", "id_column", metavar="NAME", help="Column of unique row names; not a feature.")

@@ -80,8 +80,8 @@ def levels_of(column: Any) -> Any:
     >>> [levels_of(pd.Series(values)).tolist() for values in (["TRUE", "01", "x"], [True, False], [1.0, None])]
     [['True', '1', 'x'], ['True', 'False'], ['1', nan]]
     """
-    text = column.astype(object).map(str, na_action="ignore")
-    return text.map({known: _level(known) for known in text.dropna().unique()})
+    text = column.astype(object).map(lambda value: str(value).replace("\0", "\ufffd"), na_action="ignore")
+    return text.map({known: _level(known) for known in text.dropna().unique()})  # pandas ends a text at a NUL
 
 
 def _level(text: str) -> str:
@@ -189,7 +189,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _useless(self, column: Any, kind: Kind) -> str:
         """Why to leave a column out, or nothing."""
-        values = levels_of(column) if kind == "category" else column
+        import pandas as pd
+
+        values = levels_of(column) if kind == "category" else pd.Series(numbers_of(column, kind))
         distinct = values.nunique(dropna=self.missing != "indicator")
         if kind == "category" and distinct > max(MAX_FEW_NAMES, len(values) / 2):
             return "row names"

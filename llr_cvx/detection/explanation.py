@@ -71,13 +71,7 @@ class Explanation:
 class Features:
     """The features of the rows of a solution: selected and contributing, or how far from it.
 
-    Parameters
-    ----------
-    solution : Solution
-    columns : list of Column
-        The features to show; see `llr_cvx.detection.features.describe`.
-    owner : array of int
-        The feature that each column of the problem's X belongs to.
+    `columns` are the features to show, and `owner` says to which of them each column of the problem's X belongs.
     """
 
     def __init__(self, solution: Solution, columns: list[Column], owner: IntArray) -> None:

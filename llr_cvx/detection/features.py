@@ -81,7 +81,10 @@ class FeatureValue:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """Four digits, and all before the point."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+    return str(value)
 
 
 def percent(share: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.encoding import kind_of, numbers_of
-from llr_cvx.detection.tables import NAMELESS, Table, read_table
+from llr_cvx.detection.tables import NAMELESS, Table, alike, read_table
 from llr_cvx.text import printable
 
 DECIMAL_COMMA = r"[+-]?\d[\d.]*,\d+"
@@ -60,19 +60,19 @@ def read_pair(
     problems, notes = [], []
     for path, sheet in ((inliers, sheets[:1]), (test, sheets[-1:])):
         try:
-            tables.append(read_table(path, *sheet, **text))
+            tables.append(read_table(path, *sheet, id_column=id_column, **text))
         except (OSError, ValueError) as error:
             problems.append(str(error))
     if problems:
         raise TableProblems(problems)
     known, checked = tables
-    similar = {name: _alike(known.frame, name) for name in checked.frame if name not in known.frame}
+    similar = {name: alike(known.frame, name) for name in checked.frame if name not in known.frame}
     if renamed := {name: other for name, other in similar.items() if other and other not in checked.frame}:
         checked.frame.rename(columns=renamed, inplace=True)
         notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    dropped = {name: {_alike(table.frame, name) for table in tables} - {None} for name in drop}
+    dropped = {name: {alike(table.frame, name) for table in tables} - {None} for name in drop}
     problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
-    ids = [None if id_column is None else _alike(table.frame, id_column) for table in tables]
+    ids = [None if id_column is None else alike(table.frame, id_column) for table in tables]
     if id_column is not None and ids[1] is None:
         problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
     unused = set().union(ids, *dropped.values())
@@ -83,7 +83,8 @@ def read_pair(
     if not used:
         problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
     if lacking := [name for name in used if name not in checked.frame]:
-        problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {_drop(lacking)}")
+        cure = f"its columns are {listing(checked.frame)}" if lacking == used else _drop(lacking)
+        problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {cure}")
     others = [name for name in checked.frame if name not in {*known.frame, *unused} and not name.startswith(NAMELESS)]
     if others:
         notes.append(f"ignored in {checked.source}: {listing(others)}, which {known.source} has not")
@@ -109,14 +110,6 @@ def read_pair(
     numbers = frames[0].select_dtypes("number")
     numeric = {name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in numbers}
     return frames[0], frames[1], [*notes, *row_name_note(numeric)]
-
-
-def _alike(names: Any, name: str) -> str | None:
-    """The column of this name, or the only one that differs from it in case and blanks."""
-    plain = {" ".join(other.split()).casefold(): other for other in names}
-    if name in names or len(plain) < len(list(names)):
-        return name if name in names else None
-    return plain.get(" ".join(name.split()).casefold())
 
 
 def _ids(table: Table, name: str) -> Any:

@@ -17,40 +17,14 @@ LOWEST_SHOWN = 5
 
 
 class Detection:
-    """The result of a run.
+    """The result of a run: `detector`, fitted to the tables `inliers` and `test`, and to both in one as `pooled`.
 
-    Attributes
-    ----------
-    inliers, test, pooled : DataFrame
-        The tables, in their original units, and both in one.
-    detector : LLRDetector
-        Fitted to both tables, inliers first.
-    scaling : str
-        One of `SCALINGS`.
-    undecided : str
-        Why no decision was made, if so; all rows are ranked.
-    sources : (str, str)
-        Where the tables came from.
-    numbered : bool
-        Whether the test rows have numbers, not names.
-    base : float
-        log(n/n') with n unlabelled rows and n' inliers in the model: log r of a row without contributions.
-    log_ratio, pvalues : array of float
-        log r of the test rows, and their p-values; NaN where there are none.
-    held_out : int
-        How many of the inliers were held out for p-values.
-    batch : BatchVerdict or None
-        The test rows as a whole against the held-out inliers.
-    smallest_discovery : int
-        The fewest rows that can be called outliers at once.
-    features : Features
-        The features of the pooled rows.
-    explanations, worst : list of Explanation
-        The outliers, worst first; where there are none, `worst` holds the rows with the lowest scores.
-    too_few : bool
-        Whether no row is called an outlier since there are too few inliers for it.
-    notes : list of str
-        Warnings of the run.
+    `base` is log(n/n') with n unlabelled rows and n' inliers in the model: log r of a row without contributions.
+    `log_ratio` and `pvalues` are those of the test rows, the latter NaN unless some inliers were `held_out`. `batch`
+    compares the test rows as a whole with these, and `smallest_discovery` is the fewest rows that can be called
+    outliers at once. `explanations` are those of the outliers, worst first; `worst` are the same or, where there are
+    none, those of the rows with the lowest scores. There are none if the rows are `undecided`, for that reason, and
+    possibly since the inliers are `too_few`. `sources` are the files; rows are `numbered` if they have no names.
     """
 
     def __init__(

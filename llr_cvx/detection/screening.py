@@ -34,21 +34,11 @@ def detect(
 ) -> Detection:
     """Encode and scale both tables by the inliers, fit them, and explain the outliers among the test rows.
 
-    Parameters
-    ----------
-    inliers, test : DataFrame
-        Tables with the same columns, their rows named by the index (see `llr_cvx.detection.pairs.read_pair`).
-    detector : LLRDetector
-        Its `scaler` is set here.
-    scaling : str
-        "none", "standard" (mean and standard deviation of the inliers), "robust" (median and quartiles), "minmax"
-        (to [0, 1]) or "conditional" (`ConditionalScaler`). Only inliers in the model count, not those held out.
-    undecided : str
-        If given, rows are ranked but none is called an outlier, for this reason.
-    missing : str
-        What to do about missing values; see `TableEncoder`.
-    **fit
-        Passed to the detector's `fit`.
+    The tables have the same columns; their index names the rows (see `read_pair`). The detector's `scaler` is set here:
+    `scaling` is "none", "standard" (mean and standard deviation of the inliers), "robust" (median and quartiles),
+    "minmax" (to [0, 1]) or "conditional" (`ConditionalScaler`). Only inliers in the model count, not those held out.
+    Where `undecided` is given, rows are ranked but none is called an outlier, for this reason. For `missing` see
+    `TableEncoder`; `fit` is passed to the detector's `fit`.
     """
     import pandas
 
@@ -60,7 +50,7 @@ def detect(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         detector.fit(pooled, np.repeat([1.0, -1.0], [len(inliers), len(test)]), **fit)
-    run = Detection(inliers, test, pooled, detector, scaling, undecided)
+        run = Detection(inliers, test, pooled, detector, scaling, undecided)
     run.notes.extend(_notes(run))
     run.notes.extend(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, IsolatedWarning)))
     return run

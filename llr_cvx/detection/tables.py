@@ -7,33 +7,29 @@ header line.
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llr_cvx.extras import needed, pip_install
-from llr_cvx.inputs import contents, is_special
+from llr_cvx.extras import needed
+from llr_cvx.inputs import contents
 from llr_cvx.text import cells_of, is_number, separator_of
 
 #: No table may hold more bytes than this, packed or unpacked.
 MAX_BYTES = 2**30
 #: Columns without a name are called so, with their number.
 NAMELESS = "Unnamed: "
-#: How files begin that may come through a pipe; all else is text.
-MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".gz"}
-UNPACK: dict[str, Callable[[io.BytesIO], Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zip": lambda packed: (archive := zipfile.ZipFile(packed)).open(archive.namelist()[0]),
-}
+#: A number whose points separate thousands, if it has any, and one whose point does not.
+WITH_COMMA, WITH_POINT = r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", r"[+-]?(?!\d{1,3}(\.\d{3})+$)\d*\.\d+"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,45 +45,48 @@ class Table:
         return f"line {self.lines[row]}" if row < len(self.lines) else f"row {row}"
 
 
-def read_table(
-    path: str | Path, sheet: str | None = None, sep: str | None = None, decimal: str = ".", encoding: str | None = None
-) -> Table:
-    """Read a table; "-" is standard input.
+def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table:
+    """Read a table; "-" is standard input. The first bytes say what it is; what is nothing else is text.
 
-    The ending of a name says what the file is; the first bytes of a pipe do. By default that is the first sheet of a
-    workbook, or text in UTF-8 whose cells have the most frequent separator. Raises OSError or ValueError, which name
-    the file, the place in it and the option that helps.
+    That is the first sheet of a workbook unless another is named; for `text` see `_read_text`. Raises OSError or
+    ValueError, which name the file, the place in it and the option that helps.
     """
     piped = str(path) == "-"
     name = "standard input" if piped else str(path)
     pandas = needed("pandas", "tables", "tables")
-    data = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1)
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    if piped or is_special(path):
-        endings = [ending for start, ending in MAGIC.items() if data.startswith(start)]
+    data, lines = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1), list[int]()
     try:
-        if endings and endings[-1] in UNPACK:
-            with UNPACK[endings.pop()](io.BytesIO(data)) as packed:
-                data = packed.read(MAX_BYTES + 1)
+        if unpack := next((unpack for start, unpack in UNPACK.items() if data.startswith(start)), None):
+            data = data if WORKBOOK in data else unpack(io.BytesIO(data)).read(MAX_BYTES + 1)
         _limit(len(data))
-        ending, lines = endings[-1] if endings else "", list[int]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles of a workbook, and mixed types in a column
-            if ending in (".parquet", ".pq", ".feather", ".arrow"):
-                frame = _read_arrow(pandas, data, ending)
-            elif ending in (".xlsx", ".xlsm"):
+            if data.startswith((b"PAR1", b"ARROW1")):
+                frame = _read_arrow(data)
+            elif data.startswith(b"PK"):
                 frame = _read_excel(pandas, data, sheet)
                 name += f", sheet {sheet}" if sheet else ""
-            elif ending in (".jsonl", ".ndjson"):
+            elif data.startswith(b"{"):
                 given = {"lines": True, "dtype": False, "convert_dates": False, "precise_float": True}
                 frame = pandas.read_json(io.BytesIO(data), **given)
             else:
-                frame, lines = _read_text(pandas, data, sep, decimal, encoding)
+                frame, lines = _read_text(pandas, data, **text)
         return Table(name, _checked(frame), lines)
-    except ImportError as error:
-        raise ValueError(f"{name}: {error}; {pip_install('tables')}") from None
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
         raise ValueError(f"{name} cannot be read: {error}") from None
+
+
+def _only_file(packed: io.BytesIO) -> Any:
+    archive = zipfile.ZipFile(packed)
+    names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+    if len(names) != 1:
+        raise ValueError(f"the archive holds {len(names)} files, not one")
+    return archive.open(names[0])
+
+
+#: How packed files begin, and what unpacks them; a workbook is a ZIP archive with this entry.
+UNPACK: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open, b"PK": _only_file}
+WORKBOOK = b"[Content_Types].xml"
 
 
 def _limit(size: int) -> None:
@@ -111,36 +110,71 @@ def _checked(frame: Any) -> Any:
     return frame
 
 
-def _read_text(pandas: Any, data: bytes, sep: str | None, decimal: str, encoding: str | None) -> tuple[Any, list[int]]:
-    """The frame, and the lines of its header and its rows."""
-    try:
-        text = data.decode(encoding or "utf-8-sig")
-    except UnicodeError as error:
-        hint = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        raise ValueError(f"it is not {encoding or 'UTF-8'} text ({error}); try --encoding {hint}") from None
-    if "\0" in text:
-        raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
-    sep = sep or separator_of(text)
+def _read_text(
+    pandas: Any,
+    data: bytes,
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+    id_column: str | None = None,
+) -> tuple[Any, list[int]]:
+    """The frame, and the lines of its header and its rows; `encoding` is that of a text which is not UTF-8."""
+    text = _decoded(data, encoding)
+    sep = (sep or separator_of(text)).replace("\\t", "\t")
     lines, header = list[int](), list[str]()
     for line, row in cells_of(text, sep):
         header = header or row
         lines.append(line)
-        if len(row) > len(header):  # pandas may take the surplus for names of the rows
+        if any(row[len(header) :]):  # pandas would leave the surplus out
             commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
             raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
     if not any(map(str.strip, header)):
         return pandas.DataFrame(), lines
-    given = {"sep": sep, "decimal": decimal, "float_precision": "round_trip", "low_memory": False}
+    named = id_column and alike(header, id_column)
+    given = {
+        "converters": {header.index(named): lambda cell: cell.strip() or None} if named else None,  # 007 is no 7
+        **{"sep": sep, "decimal": decimal, "float_precision": "round_trip", "low_memory": False, "index_col": False},
+    }
     frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
-    return frame.set_axis(header, axis=1), lines  # the names as they are: pandas makes them unique
+    frame = frame.set_axis(header, axis=1)  # the names as they are: pandas makes them unique
+    return frame.apply(_without_commas, named=named) if decimal == "," else frame, lines
 
 
-def _read_arrow(pandas: Any, data: bytes, ending: str) -> Any:
+def _decoded(data: bytes, encoding: str | None) -> str:
+    codecs.lookup(encoding or "utf-8")
+    marked = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    for tried in ("utf-8-sig", encoding or marked):
+        with suppress(UnicodeError):
+            if "\0" not in (text := data.decode(tried)):
+                return text
+    if b"\0" in data:
+        raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
+    raise ValueError(f"it is not {encoding or 'UTF-8'} text: try --encoding latin-1")
+
+
+def _without_commas(column: Any, named: str | None) -> Any:
+    """Text with its numbers as in 1.234,5 written plainly, unless it names rows or has numbers as in 1234.5."""
+    cells = column.astype(str).str.strip()
+    if column.dtype.kind in "biuf" or column.name == named or cells.str.fullmatch(WITH_POINT).any():
+        return column
+    plain = cells.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    return column.mask(cells.str.fullmatch(WITH_COMMA), plain)
+
+
+def alike(names: Any, name: str) -> str | None:
+    """The column of this name, or the only one that differs from it in case and blanks."""
+    plain = {" ".join(other.split()).casefold(): other for other in names}
+    if name in names or len(plain) < len(list(names)):
+        return name if name in names else None
+    return plain.get(" ".join(name.split()).casefold())
+
+
+def _read_arrow(data: bytes) -> Any:
     """Batch by batch, since a few bytes may stand for any number of equal values; row names become a column."""
-    import pyarrow
+    pyarrow = needed("pyarrow", "tables", "Parquet and Feather")
     from pyarrow import ipc, parquet
 
-    if ending in (".parquet", ".pq"):
+    if data.startswith(b"PAR1"):
         file = parquet.ParquetFile(pyarrow.BufferReader(data))
         schema, batches = file.schema_arrow, file.iter_batches()
     else:
@@ -151,12 +185,12 @@ def _read_arrow(pandas: Any, data: bytes, ending: str) -> Any:
         kept.append(batch)
         _limit(sum(part.nbytes for part in kept))
     frame = pyarrow.Table.from_batches(kept, schema).to_pandas()
-    named = frame.index.name is not None or not pandas.api.types.is_numeric_dtype(frame.index)
-    return frame.reset_index() if named else frame
+    return frame if frame.index.name is None and frame.index.inferred_type == "integer" else frame.reset_index()
 
 
 def _read_excel(pandas: Any, data: bytes, sheet: str | None) -> Any:
     with zipfile.ZipFile(io.BytesIO(data)) as book:
+        needed("openpyxl", "tables", "workbooks")
         _limit(sum(part.file_size for part in book.infolist()))
     wanted = int(sheet) - 1 if sheet and sheet.isdecimal() else sheet or 0
     whole = pandas.read_excel(io.BytesIO(data), sheet_name=wanted, header=None, na_values=["?"])

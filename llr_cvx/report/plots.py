@@ -189,7 +189,7 @@ def plot_contributions(
     bars = ax.barh(place, pushes, color=[ORANGE if push < 0 else BLUE for push in pushes], height=0.6)
     ax.bar_label(bars, [f"{push:+.3g}" for push in pushes], padding=3, fontsize="small")
     ax.set_yticks(place, names)
-    ax.invert_yaxis()
+    ax.set_ylim(max(2, len(names)) - 0.5, -0.5)  # the strongest on top, one alone no wider than others
     ax.axvline(0.0, color=INK, lw=0.8)
     ax.margins(x=0.3)
     ax.set_xlabel("contribution to log r")

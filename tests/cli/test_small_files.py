@@ -67,11 +67,22 @@ def renamed(**names: str) -> Content:
     return lambda frame: text(frame.rename(columns=names))
 
 
-def zipped(frame: pd.DataFrame) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("inside.csv", text(frame))
-    return stream.getvalue()
+def zipped(*others: str) -> Content:
+    def content(frame: pd.DataFrame) -> bytes:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            for name in others:
+                archive.writestr(name, b"a,b\n1,2\n")
+            archive.writestr("data/inside.csv", text(frame))
+        return stream.getvalue()
+
+    return content
+
+
+def german(frame: pd.DataFrame) -> bytes:
+    """As German Excel writes it: in Latin-1, 1.234,5 for 1234.5."""
+    many = [f"{1000 * k + 234:,}".replace(",", ".") for k in range(len(frame))]
+    return text(frame.assign(größe=many), sep=";", decimal=",").decode().encode("latin-1")
 
 
 def two_sheets(frame: pd.DataFrame) -> bytes:
@@ -107,14 +118,21 @@ READ: dict[str, tuple[str, Content, list[str], str]] = {
     "semicolons": (".csv", lambda f: text(f, sep=";"), [], SAME),
     "decimal commas": (".csv", lambda f: text(f, sep=";", decimal=","), ["--decimal", ","], SAME),
     "tabs": (".tsv", lambda f: text(f, sep="\t"), [], SAME),
+    "tabs as typed": (".txt", lambda f: text(f, sep="\t"), ["--sep", r"\t"], SAME),
     "a separator of their own": (".txt", lambda f: text(f, sep="~"), ["--sep", "~"], SAME),
+    "empty cells at the end": (".csv", lambda f: text(f).replace(b"\n", b",,\n").replace(b",,", b"", 1), [], SAME),
     "byte order mark": (".csv", lambda f: b"\xef\xbb\xbf" + text(f), [], SAME),
-    "utf-16": (".csv", lambda f: text(f, encoding="utf-16"), ["--encoding", "utf-16"], SAME),
+    "utf-16": (".csv", lambda f: text(f, encoding="utf-16"), [], SAME),
+    "utf-16 without its mark": (".csv", lambda f: text(f, encoding="utf-16-le"), ["--encoding", "utf-16-le"], SAME),
+    "latin-1 beside utf-8": (".csv", lambda f: text(f.assign(é="é"), encoding="latin-1"), LATIN, SAME),
     "latin-1": (".csv", lambda f: text(f.assign(é="é"), encoding="latin-1"), [*LATIN, "--drop", "é"], SAME),
     "gzip": (".csv.gz", lambda f: gzip.compress(text(f)), [], SAME),
     "bzip2": (".csv.bz2", lambda f: bz2.compress(text(f)), [], SAME),
     "xz": (".csv.xz", lambda f: lzma.compress(text(f)), [], SAME),
-    "zip": (".csv.zip", zipped, [], SAME),
+    "zip": (".csv.zip", zipped(), [], SAME),
+    "zip of a Macintosh": (".zip", zipped("data/", "__MACOSX/data/._inside.csv"), [], SAME),
+    "a workbook by another name": (".csv", binary("to_excel", index=False), [], SAME),
+    "text by another name": (".xlsx", text, [], SAME),
     "parquet": (".parquet", binary("to_parquet"), [], SAME),
     "feather": (".feather", binary("to_feather"), [], SAME),
     "excel": (".xlsx", binary("to_excel", index=False), [], SAME),
@@ -134,7 +152,7 @@ ON_BOTH = {
     "pandas' index",
     "decimal commas",
     "a separator of their own",
-    "utf-16",
+    "tabs as typed",
     "latin-1",
     "a constant column",
     "a name in every row",
@@ -145,6 +163,7 @@ NOTES = {
     "pandas' index": "a column without a name, as pandas writes row numbers",
     "case and blanks": "matched up to case and blanks in ",
     "an extra column": ": 'extra', which ",
+    "latin-1 beside utf-8": ": 'é', which ",
     "a constant column": "left out, since constant among the inliers: 'same'",
     "a name in every row": "left out, since text that differs from row to row: 'who'",
 }
@@ -156,6 +175,7 @@ REFUSED: dict[str, tuple[str, Content, list[str], str]] = {
     "infinity": (".csv", cell(3, "width", "inf"), [], "line 5, column 'width' holds 'inf', not a number"),
     "no date": (".csv", cell(3, "day", "soon"), [], "line 5, column 'day' holds 'soon', not a date"),
     "decimal commas unsaid": (".csv", lambda f: text(f, sep=";", decimal=","), [], "--decimal ,"),
+    "no column in common": (".csv", lambda f: text(f.add_prefix("x")), [], "has not: its columns are 'xwidth', 'x"),
     "a column less": (".csv", lambda f: text(f.drop(columns="width")), [], "has 'width', which"),
     "empty": (".csv", lambda f: b"", [], "it is empty: a header line"),
     "header only": (".csv", lambda f: text(f[:0]), [], "it has a header but no rows"),
@@ -166,7 +186,9 @@ REFUSED: dict[str, tuple[str, Content, list[str], str]] = {
     "nul bytes": (".csv", lambda f: text(f).replace(b"red", b"r\0d"), [], "holds NUL bytes"),
     "latin-1 unsaid": (".csv", lambda f: text(f) + "1,2,é,True,\n".encode("latin-1"), [], "try --encoding latin-1"),
     "mixed encodings": (".csv", lambda f: text(f) + "é,".encode() + "é\n".encode("latin-1"), [], "is not UTF-8 text"),
-    "utf-16 unsaid": (".csv", lambda f: text(f, encoding="utf-16"), [], "try --encoding utf-16"),
+    "utf-16 unsaid": (".csv", lambda f: text(f, encoding="utf-16-le"), [], "(--encoding utf-16)"),
+    "two files in a zip": (".zip", zipped("other.csv"), [], "the archive holds 2 files, not one"),
+    "an old workbook": (".xls", lambda f: bytes.fromhex("d0cf11e0a1b11ae1") + bytes(99), [], "it is no text"),
     "unknown encoding": (".csv", text, ["--encoding", "klingon"], "unknown encoding: klingon"),
     "zip bomb": (".csv.gz", bomb, [], "holds more than 1,000,000 bytes"),
     "excel bomb": (".xlsx", excel_bomb, [], "holds more than 1,000,000 bytes"),
@@ -229,6 +251,31 @@ def test_one_workbook_can_hold_both_tables(tmp_path: Path, expected: pd.DataFram
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "s.csv"), expected, check_exact=True)
     assert "book.xlsx, sheet new has no column 'x'" in CliRunner().invoke(main, [*command, "new", "--id", "x"]).stderr
     assert "--sheet can be given twice" in CliRunner().invoke(main, [*command, "new", "--sheet", "more"]).stderr
+
+
+def test_points_between_thousands_are_no_decimal_points(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(german(GOOD))
+    read = read_table(tmp_path / "a.csv", decimal=",", encoding="latin-1").frame
+    assert read["größe"].astype(float).tolist() == [1000.0 * k + 234 for k in range(40)]
+    assert read["width"].tolist() == GOOD["width"].tolist()
+    (tmp_path / "b.csv").write_text("x;y\n1.234;10,5\n1.5;?\n2.345;word\n")
+    other = read_table(tmp_path / "b.csv", decimal=",").frame
+    assert other["x"].astype(float).tolist() == [1.234, 1.5, 2.345]  # not all of them can be thousands
+    assert other["y"].tolist()[::2] == ["10.5", "word"]
+    (tmp_path / "c.csv").write_text("X;y\n1.234;10,5\n1.235;1,5\n")
+    named = read_table(tmp_path / "c.csv", decimal=",", id_column="x").frame
+    assert named["X"].tolist() == ["1.234", "1.235"]
+
+
+def test_ids_are_kept_as_they_are_written(tmp_path: Path) -> None:
+    names = ["007", "7", "1E5", "1.10", "1.1", "NA", "None", "null", " a b ", "x", "y", "z"]
+    (tmp_path / "good.csv").write_bytes(text(GOOD))
+    (tmp_path / "new.csv").write_bytes(text(NEW.assign(Serial=names)))
+    files = ["--inliers", str(tmp_path / "good.csv"), "--test", str(tmp_path / "new.csv"), "--out", "-"]
+    done = CliRunner().invoke(main, ["detect", *files, "--id", "serial", "--contamination", "0.05"])
+    assert done.exit_code == 0, done.output
+    ids = [line[0] for line in csv.reader(io.StringIO(done.stdout))][1:]
+    assert ids == [name.strip() for name in names]
 
 
 def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
@@ -298,7 +345,9 @@ def test_standard_input(tmp_path: Path, expected: pd.DataFrame) -> None:
         "--out",
         "-",
     ]
-    for data in (text(NEW), binary("to_parquet")(NEW), gzip.compress(text(NEW))):
+    lines = binary("to_json", orient="records", lines=True, double_precision=13)(NEW)
+    packed = [pack(text(NEW)) for pack in (gzip.compress, bz2.compress, lzma.compress)]
+    for data in (text(NEW), lines, *packed, zipped()(NEW), *(binary(f"to_{to}")(NEW) for to in ("parquet", "feather"))):
         done = CliRunner().invoke(main, command, input=data)
         assert done.exit_code == 0, done.output
         pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(done.stdout)), expected, check_exact=True)

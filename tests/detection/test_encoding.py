@@ -42,6 +42,13 @@ def test_what_is_learned_comes_from_the_known_inliers_alone():
     assert encoded[0, 4] == (GOOD["day"][0] - pd.Timestamp(0)).days
 
 
+def test_levels_that_differ_after_a_nul_differ():
+    table = pd.DataFrame({"a": ["x", "x\0y", "z"] * 4})
+    encoder = llr.TableEncoder().fit(table)
+    assert [len(set(column)) for column in encoder.transform(table).T] == [2, 2, 2, 1]
+    assert encoder.transform(pd.DataFrame({"a": ["z\0"]}))[0, -1] > 0
+
+
 def test_missing_values_are_refused_filled_or_marked():
     table = GOOD.assign(a=GOOD["a"].where(GOOD.index != 2), colour=GOOD["colour"].where(GOOD.index != 3))
     with pytest.raises(ValueError, match=r"column 'a' has no number in row 2 but nan: .*missing=\"median\""):
@@ -66,8 +73,10 @@ def test_columns_without_information_are_left_out_and_rare_levels_share_one():
     rng = np.random.default_rng(0)
     table = GOOD.assign(same="x", empty=None, who=[f"n{k}" for k in range(90)])
     table["code"] = [f"c{k:02d}" for k in rng.integers(0, 40, 90)]
+    table["large"] = [10**25 + k for k in range(90)]  # the same number, as far as numbers can tell
     encoder = llr.TableEncoder().fit(table)
-    assert encoder.left_out_ == {"same": "constant", "empty": "constant", "who": "row names"}
+    left_out = {"same": "constant", "empty": "constant", "who": "row names", "large": "constant"}
+    assert encoder.left_out_ == left_out
     codes = [name for name in encoder.get_feature_names_out() if name.startswith("code = ")]
     assert len(codes) <= 31
     assert "code = (rare)" in codes

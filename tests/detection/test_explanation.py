@@ -184,3 +184,8 @@ def test_a_missing_value_has_a_share_but_no_range():
     assert (gone.typical, gone.position, gone.rank) == (None, "within", gone.place)
     assert there.typical == tuple(np.quantile([1.0, 2.0, 4.0], [0.05, 0.95]))
     assert (there.position, there.rank) == ("above", "above 67 % of the inliers")
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.123456, "0.1235"), (15945.2, "15945"), (2e9, "2e+09"), ("red", "red")])
+def test_values_are_shown_as_people_write_them(value, shown):
+    assert FeatureValue("amount", 0, value, None).shown == shown

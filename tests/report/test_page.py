@@ -132,6 +132,7 @@ def test_it_begins_with_the_verdict_and_ends_with_the_accuracy(found, html):
         ({"n_outlier": 0, "threshold": 1e-9}, ["None of the 30 rows stands out", "The 5 lowest scores"]),
         ({"threshold": 1e9}, ["30 of 30 rows, that is all of them, do not look like"]),
         ({"fdr": 0.1, "random_state": 0, "rows": 10, "known": 100}, ["on average at most 10 % of the rows listed"]),
+        ({"fdr": 0.1, "random_state": 0, "n_outlier": 2, "known": 100}, ["fewer than 5 could not be told from chance"]),
         ({"false_alarm": 0.05, "random_state": 0}, ["with a chance of at most 5 %", "of all pairs, where 50 % are"]),
         ({"fdr": 0.05, "random_state": 0, "n_outlier": 0, "known": 22}, ["22 rows known to be good are too few"]),
     ],
@@ -149,7 +150,7 @@ def test_long_lists_are_cut_and_say_so(monkeypatch):
     assert page.count("<article") == 3
     assert "The 3 worst of 30 outliers" in page
     assert "The scores file (--out) has all of them." in page
-    assert re.search(r"\d other columns are so \d+ times", page)
+    assert re.search(r"strongest reason. Other columns: \d+\.", page)
 
 
 def test_only_rare_values_are_also_unusual():
