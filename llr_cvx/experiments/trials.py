@@ -158,6 +158,7 @@ def attempt(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     start = time.thread_time()  # processor time: independent of other load
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of whatever is collected meanwhile, not of the trial
         try:
             result = measure()
         except Exception as error:  # recorded and listed in the report: a failed trial is a result

@@ -26,6 +26,7 @@ def render(template: str, styles: Sequence[str], values: Mapping[str, Any], scri
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text),
         autoescape=True,
+        keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
         # No mark in a name may change the direction of the text around it.
         finalize=lambda value: printable(value) if type(value) is str else value,

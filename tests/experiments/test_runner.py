@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from llr_cvx.cli import main
 from llr_cvx.experiments import plans, targets
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.runner import Workers, run_all
-from llr_cvx.experiments.trials import Run, Task, draw, run_trial, synthetic_source
+from llr_cvx.experiments.trials import Run, Task, attempt, draw, run_trial, synthetic_source
 from llr_cvx.progress import Progress
 from llr_cvx.store import Store
 
@@ -154,6 +155,15 @@ def test_an_unproved_llr_solution_is_listed_with_its_gap(monkeypatch):
     assert PROTOCOL.tol < result["gap"] < 1
     assert 0 <= result["auc"] <= 1
     assert any("ConvergenceWarning" in note for note in result["notes"])
+
+
+def test_what_others_left_open_is_no_note_of_a_trial():
+    def measure():
+        open(__file__)  # noqa: SIM115
+        warnings.warn("of the trial", UserWarning, stacklevel=1)
+        return {}
+
+    assert attempt(measure)["notes"] == ["UserWarning: of the trial"]
 
 
 def test_other_header_is_refused(tmp_path):

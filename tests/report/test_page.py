@@ -124,6 +124,7 @@ def test_it_begins_with_the_verdict_and_ends_with_the_accuracy(found, html):
     assert f"{found.detector.solution_.certificate.primal:.12g}" in text[places[-1] :]
     assert "colour is <b>green, seen in 0 % of the inliers" in text
     assert html.count("<article") == n
+    assert html.endswith("</html>\n")  # as every text file
 
 
 @pytest.mark.parametrize(
