@@ -61,9 +61,9 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table
         _limit(len(data))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles of a workbook, and mixed types in a column
-            if data.startswith((b"PAR1", b"ARROW1")):
+            if data.startswith((b"PAR1\x15", b"ARROW1\0")):
                 frame = _read_arrow(data)
-            elif data.startswith(b"PK"):
+            elif data.startswith(b"PK\x03\x04"):
                 frame = _read_excel(pandas, data, sheet)
                 name += f", sheet {sheet}" if sheet else ""
             elif data.startswith(b"{"):
@@ -85,7 +85,7 @@ def _only_file(packed: io.BytesIO) -> Any:
 
 
 #: How packed files begin, and what unpacks them; a workbook is a ZIP archive with this entry.
-UNPACK: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open, b"PK": _only_file}
+UNPACK: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open, b"PK\x03\x04": _only_file}
 WORKBOOK = b"[Content_Types].xml"
 
 
