@@ -273,6 +273,20 @@ def test_terms_that_cancel_prove_only_what_their_rounding_leaves() -> None:
     assert c.dual <= proof.dual_high < entropy(alpha).sum() - 0.1
 
 
+def test_the_rounding_of_entropies_and_penalties_is_counted() -> None:
+    """Half of all results are rounded upwards; a lower bound must not be. D of one sample is known to 50 digits."""
+    rng = np.random.default_rng(0)
+    for x in (0.0, 1.0):
+        for a, lambda2 in rng.uniform(0.1, 0.9, size=(100, 2)).tolist():
+            p = llr.Problem([[x], [0.0]], [1, -1], [], [], lambda1=1.0, lambda2=lambda2)
+            c = certificate(p, np.zeros((2, 1)), [a, 0.0], np.empty((0, 1)))
+            with localcontext() as context:
+                context.prec = 50
+                b = Decimal(a)
+                D = -b * b.ln() - (1 - b) * (1 - b).ln() - (b * Decimal(x)) ** 2 / (4 * Decimal(lambda2))
+            assert D - Decimal("1e-13") <= Decimal(c.dual) <= D
+
+
 def test_a_tolerance_is_proved_only_with_room_for_rounding() -> None:
     c = solved(GRID[7]).certificate
     tight = replace(c, dual=c.primal * (1 - 1e-9))
@@ -280,6 +294,7 @@ def test_a_tolerance_is_proved_only_with_room_for_rounding() -> None:
     assert tight.proves(1.0001e-9)
     assert 0 < c.rounding < 1e-14 * c.primal
     assert not replace(c, rounding=1e-6 * c.primal).proves(1e-7)
+    assert not replace(c, dual=c.primal * (1 + 1e-9)).proves(1e-6)  # a bound above J is a fault, not a proof
 
 
 def test_the_rounding_of_scores_that_cancel_is_counted() -> None:
@@ -370,6 +385,13 @@ def test_score_interval_at_the_ends_of_alpha_is_one_sided() -> None:
 def test_an_infinite_gap_bounds_nothing() -> None:
     low, high = score_interval(np.array([0.5]), np.array([1.0]), np.inf)
     assert (low[0], high[0]) == (-np.inf, np.inf)
+
+
+def test_without_sparsity_the_proof_is_about_ten_times_larger_weights() -> None:
+    p = llr.Problem([[1.0], [-1.0]], [1, -1], [[0, 1]], [1.0], lambda1=1.0, lambda2=0.0)
+    none = np.zeros(2), np.zeros((1, 1))
+    assert certificate(p, [[3.0], [0.5]], *none).radius == 30.0
+    assert certificate(p, np.zeros((2, 1)), *none).radius == 10.0  # never near 0
 
 
 def test_entropy_at_its_ends_and_middle() -> None:
