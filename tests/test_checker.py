@@ -68,6 +68,27 @@ def test_script_confirms_a_certificate_from_files(instance, tmp_path, ending):
     assert result["relative_gap"] < 1e-9
 
 
+def test_the_tolerance_is_met_or_not(claim):
+    problem, arrays = claim
+    gap = checker.check(problem, arrays | {"W": 1.01 * arrays["W"], "primal": np.array(1e9)})["relative_gap"]
+    for tol, met in ((0.99 * gap, False), (1.01 * gap, True)):
+        result = checker.check(problem, arrays | {"W": 1.01 * arrays["W"], "primal": np.array(1e9)}, tol=tol)
+        assert result["confirmed"] == met
+        assert met or result["reasons"] == [f"relative gap {gap:.3e} is above tol {tol}"]
+
+
+def test_a_u_outside_its_ball_by_a_hair_proves_no_more_than_its_end():
+    """D rises along this U beyond its ball: by 1e-12 for what is outside by 1e-10 of the radius."""
+    X, edges = np.array([[1.0], [-1.0]]), np.array([[0, 1]])
+    data = (X, np.array([1.0, -1.0]), edges, np.array([0.1]), 1.0, 1.0)
+    alpha = np.array([0.5, 0.0])
+    inside, outside = (checker.dual(data, alpha, np.array([[u]])) for u in (0.1, 0.1 * (1 + 1e-10)))
+    exact = np.log(2.0) - (0.4**2 + 0.1**2) / 4.0
+    assert exact - 1e-13 < inside[0] < exact
+    assert exact - 1e-13 < outside[0] < exact
+    assert outside[2] > 0.0
+
+
 def test_script_rejects_a_lie_and_a_wide_gap(instance, tmp_path):
     instance.problem.save(tmp_path / "problem.npz")
     arrays = certificate_arrays(instance.certificate, instance.W)

@@ -394,6 +394,15 @@ def test_without_sparsity_the_proof_is_about_ten_times_larger_weights() -> None:
     assert certificate(p, np.zeros((2, 1)), *none).radius == 10.0  # never near 0
 
 
+def test_an_objective_that_overflows_in_the_sum_proves_nothing() -> None:
+    """Each penalty is a double, their sum is none."""
+    p = llr.Problem([[1.0], [-1.0]], [1, -1], [], [], lambda1=1.0, lambda2=1.0)
+    with np.errstate(over="ignore"):
+        c = certificate(p, [[1.2e154], [1.2e154]], np.zeros(2), np.empty((0, 1)))
+    assert c.rounding == np.inf
+    assert not c.proves(1.0)
+
+
 def test_entropy_at_its_ends_and_middle() -> None:
     assert entropy(np.array([0.0, 1.0, 0.5])) == pytest.approx([0.0, 0.0, np.log(2)])
 

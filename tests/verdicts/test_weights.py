@@ -9,8 +9,9 @@ from llr_cvx.instances import load_instance
 from llr_cvx.instances.generators import chain
 from llr_cvx.instances.recipes import RECIPES
 from llr_cvx.proofs.ball_arithmetic import enclose
+from llr_cvx.proofs.certificate import certificate
 from llr_cvx.verdicts.traces import verify_trace
-from llr_cvx.verdicts.weights import gap_parts, verify
+from llr_cvx.verdicts.weights import Reference, gap_parts, judge, verify
 
 SMALL = [name for name in RECIPES if RECIPES[name].stored and load_instance(name).problem.shape[0] <= 64]
 
@@ -69,6 +70,20 @@ def test_coordinate_that_should_be_zero_is_found():
     verdict = verify(instance.problem, W)
     assert verdict.should_be_zero.tolist() == [[i, k]]
     assert f"coordinates that should be zero: 1: ({i}, {k})" in str(verdict)
+
+
+def test_a_coordinate_is_blamed_only_beyond_the_proven_bound():
+    """|w*_ik| <= G / (M_i - |v_ik|), for a dual point that leaves a gap G."""
+    instance = load_instance("planted-clusters")
+    p, best, alpha, U = instance.problem, instance.W, 0.99 * instance.alpha, 0.99 * instance.U
+    v = np.abs(p.dual_vectors(alpha, U))
+    gap = p.objective(best) - certificate(p, best, alpha, U).dual
+    i, k = map(int, np.argwhere(best == 0)[7])
+    bound = gap / (v[i].max() - v[i, k])
+    for share, blamed in ((0.99, []), (1.01, [[i, k]])):
+        W = best.copy()
+        W[i, k] = share * bound
+        assert judge(p, W, 1e-6, Reference(best, alpha, U)).should_be_zero.tolist() == blamed
 
 
 def test_nonzero_coordinates_of_an_optimum_are_never_blamed():
