@@ -15,6 +15,7 @@ import pytest
 from builders import random_problem, slow_dual_vectors, slow_objective
 
 import llr_cvx as llr
+from llr_cvx.archive import load_array
 from llr_cvx.solution import Solution, Trace
 
 
@@ -272,8 +273,21 @@ def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
     path = tmp_path / "evil.npz"
     arrays = {"y": [1, -1], "edges": np.empty((0, 2)), "weights": [], "lambda1": 0.1, "lambda2": 1.0}
     np.savez(path, X=np.array([[Exploit()], [1.0]], dtype=object), **arrays)
-    with pytest.raises(ValueError, match=r"evil\.npz"):
+    with pytest.raises(ValueError, match=r"evil\.npz .*it holds Python objects, which are not read"):
         llr.Problem.load(path)
+
+
+def test_a_header_that_claims_more_than_there_is_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "W.npy"
+    np.save(path, np.ones((64, 2)))
+    data, shape = path.read_bytes(), b"(64, 2), }" + 8 * b" "
+    assert shape in data
+    path.write_bytes(data.replace(shape, b"(99999999, 2), }  "))
+    with pytest.raises(ValueError, match=r"W\.npy .* claims 1599999984 bytes of float64, but it holds at most 1152"):
+        load_array(path)
+    path.write_bytes(data[:-9])
+    with pytest.raises(ValueError, match=r"W\.npy .*it ends after 1015 of 1024 bytes"):
+        load_array(path)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

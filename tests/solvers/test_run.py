@@ -240,6 +240,17 @@ def test_the_best_points_are_kept_whoever_found_them() -> None:
     assert not proof.proves(1.0 - best.dual / best.objective)
 
 
+def test_without_lambda2_a_larger_W_weakens_the_bound_that_is_known() -> None:
+    """D_R holds among W with ||w_i||_1 <= R, and R grows with the best W."""
+    p, rng = small(lambda2=0.0), np.random.default_rng(0)
+    W, large = np.zeros(p.shape), np.ones(p.shape)
+    best = Best(p, W, objective=2.0)
+    alpha, U = p.alpha(W), 0.1 * p.radii[:, None] * rng.standard_normal((len(p.edges), p.shape[1]))
+    best.alpha, best.U, best.dual = alpha, U, lower_bound(p, alpha, U, W)
+    best.primal(large, 1.0)
+    assert best.dual == lower_bound(p, alpha, U, large) < lower_bound(p, alpha, U, W)
+
+
 def test_a_run_follows_a_method_until_it_is_done_over_or_enough() -> None:
     class Counting:
         name, done, steps = "counting", False, 0
