@@ -47,7 +47,12 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]  # each widget has a static figure beside it
 
-SHORT = re.compile(r"(\d[\d.]*(?:e-\d+| %)|(?<![\w-])\w{1,2}-[\w-]+)")  # 1e-6, 5 %, p-value: no line ends within them
+NUMBER = r"\d[\d.,]*(?<=\d)(?:e-\d+)?"
+SHORT = re.compile(  # no line ends within d = 10, 0.5 ± 0.1, 5 %, 47 s, 1e-6, Eq. (5), notebook 5, p-value
+    rf"((?<!\w)\w{{1,7}} [=<>≤≥→] [+−-]?{NUMBER}|{NUMBER} (?:± {NUMBER}|%|(?:s|MB|GiB)\b)|\d[\d.]*e-\d+"
+    r"|\b(?:Eq\.|Sec\.|Fig\.|Algorithm|Lemma|Theorem|Table|Figure|[Nn]otebook|slide) \(?\d[\w.()]*"
+    r"|(?<![\w-])\w{1,2}-[\w-]+)"
+)
 LONGEST_CODE = 36  # characters of a word of code that fits a phone
 
 default_role = "code"
@@ -70,7 +75,7 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
 
 
 def keep_together(app: Any, doctree: nodes.document, name: str) -> None:
-    """Put formulas on one line with the bracket before them and the punctuation after them; keep 1e-6 and 5 % whole."""
+    """Put formulas on one line with the bracket before and the punctuation after them; keep d = 10 and 5 % whole."""
     for node in list(doctree.findall(nodes.math)):
         parent, place = node.parent, node.parent.index(node)
         start, end, opening, closing = place, place + 1, "", ""
@@ -104,6 +109,18 @@ def unlink_shapes(app: Any, doctree: nodes.document) -> None:
             node.replace_self(node.children)
 
 
+def join_alt_texts(app: Any, name: str, source: list[str]) -> None:
+    """Put the text of a picture on one line: otherwise the words around a line break run together."""
+    source[0] = re.sub(r"!\[[^]]*\]\(", lambda found: found[0].replace("\n", " "), source[0])
+
+
+def name_readme(app: Any, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Links to the page before and after call the README as the sidebar does, not by its title, which is the site's."""
+    for place in ("prev", "next"):
+        if context.get(place) and context[place]["link"].endswith("README.html"):
+            context[place]["title"] = "README"
+
+
 def write_formula(display: str) -> Any:
     """Return a visitor that writes TeX as MathML."""
 
@@ -125,6 +142,8 @@ def add_pages(app: Any, failure: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
+    app.connect("source-read", join_alt_texts)
+    app.connect("html-page-context", name_readme)
     app.connect("doctree-read", unlink_shapes)
     app.connect("doctree-resolved", keep_together)
     app.connect("build-finished", add_pages)
