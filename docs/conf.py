@@ -32,6 +32,7 @@ exclude_patterns = [".*", "docs/_build", "**/.ipynb_checkpoints"]  # an environm
 templates_path = ["_templates"]
 
 html_theme = "furo"
+pygments_dark_style = "a11y-high-contrast-dark"  # as in light; the default underlines modules as if they were links
 html_title = "llr_cvx"
 html_additional_pages = {"index": "to_the_front_page.html"}
 html_static_path = ["_static"]
@@ -114,8 +115,10 @@ def join_alt_texts(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"!\[[^]]*\]\(", lambda found: found[0].replace("\n", " "), source[0])
 
 
-def name_readme(app: Any, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Links to the page before and after call the README as the sidebar does, not by its title, which is the site's."""
+def finish_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Headings of the sidebar have a level, and links to the page before and after call the README as it does."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
     for place in ("prev", "next"):
         if context.get(place) and context[place]["link"].endswith("README.html"):
             context[place]["title"] = "README"
@@ -143,7 +146,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
     app.connect("source-read", join_alt_texts)
-    app.connect("html-page-context", name_readme)
+    app.connect("html-page-context", finish_navigation, priority=900)  # after the theme
     app.connect("doctree-read", unlink_shapes)
     app.connect("doctree-resolved", keep_together)
     app.connect("build-finished", add_pages)

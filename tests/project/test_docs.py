@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
-from browser import browse, chromium, dump_dom, printed_pages
+from browser import browse, chromium, dump_dom, printed_pages, serious_violations
 from click.testing import CliRunner
 from scripts import load
 
@@ -369,6 +369,17 @@ def test_on_a_phone_and_on_paper_pages_show_all(site: Path) -> None:
         driver.get((site / "docs" / "proof.html").as_uri())
         shown = "return getComputedStyle(document.querySelector('.skip-to-content')).display"
         assert driver.execute_script(shown) == "none"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(site: Path, scheme: str) -> None:
+    """A notebook, a page of text and a page of code beside equations, as axe-core sees them."""
+    with chromium() as driver:
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        for page in ("notebooks/03_irls", "README", "docs/beside_the_equations"):
+            driver.get((site / f"{page}.html").as_uri())
+            assert serious_violations(driver) == [], page
 
 
 def test_the_cheat_sheet_prints_on_one_page(site: Path, tmp_path: Path) -> None:
