@@ -59,6 +59,7 @@ LONGEST_CODE = 36  # characters of a word of code that fits a phone
 default_role = "code"
 autodoc_typehints = "none"  # plain signatures are readable, expanded type aliases are not
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # members are indented below their class: its name would push theirs out
 napoleon_use_rtype = False
 napoleon_use_param = False  # "array of shape (N,)" would link to a property called shape
 
@@ -73,6 +74,11 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
         if not code and not re.fullmatch(r"\s*\w+_(, \w+_)*( : .*)?", line):  # not where attributes are named
             line = line.replace("|", r"\|")
             lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)=]|$)(?! :)", r"\\_", line)
+
+
+def drop_signature(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
+    """Leave out signatures that only Python needs: of protocols, and of results with made defaults."""
+    return ("", "") if signature == "(*args, **kwargs)" or "<factory>" in (signature or "") else None
 
 
 def keep_together(app: Any, doctree: nodes.document, name: str) -> None:
@@ -145,6 +151,7 @@ def add_pages(app: Any, failure: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", drop_signature)
     app.connect("source-read", join_alt_texts)
     app.connect("html-page-context", finish_navigation, priority=900)  # after the theme
     app.connect("doctree-read", unlink_shapes)
