@@ -32,6 +32,7 @@ exclude_patterns = [".*", "docs/_build", "**/.ipynb_checkpoints"]  # an environm
 templates_path = ["_templates"]
 
 html_theme = "furo"
+pygments_dark_style = "a11y-high-contrast-dark"  # as in light; the default underlines modules as if they were links
 html_title = "llr_cvx"
 html_additional_pages = {"index": "to_the_front_page.html"}
 html_static_path = ["_static"]
@@ -47,12 +48,18 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]  # each widget has a static figure beside it
 
-SHORT = re.compile(r"(\d[\d.]*(?:e-\d+| %)|(?<![\w-])\w{1,2}-[\w-]+)")  # 1e-6, 5 %, p-value: no line ends within them
+NUMBER = r"\d[\d.,]*(?<=\d)(?:e-\d+)?"
+SHORT = re.compile(  # no line ends within d = 10, 0.5 ± 0.1, 5 %, 47 s, 1e-6, Eq. (5), notebook 5, p-value
+    rf"((?<!\w)\w{{1,7}} [=<>≤≥→] [+−-]?{NUMBER}|{NUMBER} (?:± {NUMBER}|%|(?:s|MB|GiB)\b)|\d[\d.]*e-\d+"
+    r"|\b(?:Eq\.|Sec\.|Fig\.|Algorithm|Lemma|Theorem|Table|Figure|[Nn]otebook|slide) \(?\d[\w.()]*"
+    r"|(?<![\w-])\w{1,2}-[\w-]+)"
+)
 LONGEST_CODE = 36  # characters of a word of code that fits a phone
 
 default_role = "code"
 autodoc_typehints = "none"  # plain signatures are readable, expanded type aliases are not
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # members are indented below their class: its name would push theirs out
 napoleon_use_rtype = False
 napoleon_use_param = False  # "array of shape (N,)" would link to a property called shape
 
@@ -69,8 +76,13 @@ def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, line
             lines[k] = re.sub(r"(?<=\w)_(?=[\s,.;:)=]|$)(?! :)", r"\\_", line)
 
 
+def drop_signature(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
+    """Leave out signatures that only Python needs: of protocols, and of results with made defaults."""
+    return ("", "") if signature == "(*args, **kwargs)" or "<factory>" in (signature or "") else None
+
+
 def keep_together(app: Any, doctree: nodes.document, name: str) -> None:
-    """Put formulas on one line with the bracket before them and the punctuation after them; keep 1e-6 and 5 % whole."""
+    """Put formulas on one line with the bracket before and the punctuation after them; keep d = 10 and 5 % whole."""
     for node in list(doctree.findall(nodes.math)):
         parent, place = node.parent, node.parent.index(node)
         start, end, opening, closing = place, place + 1, "", ""
@@ -104,6 +116,20 @@ def unlink_shapes(app: Any, doctree: nodes.document) -> None:
             node.replace_self(node.children)
 
 
+def join_alt_texts(app: Any, name: str, source: list[str]) -> None:
+    """Put the text of a picture on one line: otherwise the words around a line break run together."""
+    source[0] = re.sub(r"!\[[^]]*\]\(", lambda found: found[0].replace("\n", " "), source[0])
+
+
+def finish_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Headings of the sidebar have a level, and links to the page before and after call the README as it does."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    for place in ("prev", "next"):
+        if context.get(place) and context[place]["link"].endswith("README.html"):
+            context[place]["title"] = "README"
+
+
 def write_formula(display: str) -> Any:
     """Return a visitor that writes TeX as MathML."""
 
@@ -125,6 +151,9 @@ def add_pages(app: Any, failure: Exception | None) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register the docstring hook and the MathML renderer."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", drop_signature)
+    app.connect("source-read", join_alt_texts)
+    app.connect("html-page-context", finish_navigation, priority=900)  # after the theme
     app.connect("doctree-read", unlink_shapes)
     app.connect("doctree-resolved", keep_together)
     app.connect("build-finished", add_pages)

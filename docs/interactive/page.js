@@ -181,6 +181,9 @@
     return candidates.reduce((best, next) => (room(next) > room(best) + 1 ? next : best));
   }
 
+  /** The colour of a sample: one for outliers, one for other test samples, one for known inliers. */
+  const kind = (i) => (i >= INSTANCE.X.length - OUTLIERS ? "outlier" : INSTANCE.y[i] < 0 ? "raw" : "faint");
+
   function drawSamples(found) {
     const height = 290, add = Charts.canvas($("samples"), height, `The samples in the plane of features 1 and 2; ` +
       `${found.fused.filter(Boolean).length} of ${found.fused.length} edges are fused`);
@@ -193,11 +196,10 @@
     }));
     const named = letters(found.cluster), taken = INSTANCE.X.map((x) => [px(x[0]), py(x[1])]);
     INSTANCE.X.forEach((x, i) => {
-      const [cx, cy] = taken[i];
-      const outlier = i >= INSTANCE.X.length - OUTLIERS;
-      if (outlier) add("path", { d: `M${cx} ${cy - 9}l8.5 15h-17z`, class: "solid outlier" });
-      else if (INSTANCE.y[i] < 0) add("circle", { cx, cy, r: 6.5, class: "solid raw" });
-      else add("rect", { x: cx - 6, y: cy - 6, width: 12, height: 12, class: "solid faint" });
+      const [cx, cy] = taken[i], look = `solid ${kind(i)}`;
+      if (kind(i) === "outlier") add("path", { d: `M${cx} ${cy - 9}l8.5 15h-17z`, class: look });
+      else if (kind(i) === "raw") add("circle", { cx, cy, r: 6.5, class: look });
+      else add("rect", { x: cx - 6, y: cy - 6, width: 12, height: 12, class: look });
       const [tx, ty] = roomiest([[18, -12], [-18, -12], [18, 14], [-18, 14], [0, -18], [0, 20]]
         .map(([dx, dy]) => [cx + dx, cy + dy]), taken);
       taken.push([tx, ty]);
@@ -211,8 +213,11 @@
     const add = Charts.canvas($("weights"), top + W.length * size + 6, `Weights: ${found.zero.flat().filter(Boolean).length} ` +
       `of ${W.length * W[0].length} are zero; distinct rows: ${new Set(found.cluster).size}`);
     const largest = Math.max(...W.flat().map(Math.abs)), named = letters(found.cluster);
-    W[0].forEach((_, k) =>
-      add("text", { x: left + (k + 0.5) * width, y: 15, "text-anchor": "middle", class: "tick" }, `feature ${k + 1}`));
+    W[0].forEach((_, k) => {
+      const x = left + (k + 0.5) * width;
+      add("line", { x1: x, y1: top, x2: x, y2: top + W.length * size, class: "grid" });
+      add("text", { x, y: 15, "text-anchor": "middle", class: "tick" }, `feature ${k + 1}`);
+    });
     W.forEach((w, i) => {
       const y = top + i * size;
       add("text", { x: left - 8, y: y + 15, "text-anchor": "end", class: "tick" }, `${named[i]} ${names[i]}`);
@@ -221,7 +226,7 @@
         if (found.zero[i][k]) add("circle", { cx: middle, cy: y + size / 2, r: 2, class: "solid faint" });
         else add("rect", {
           x: t > 0 ? middle : middle - share * width / 2, y: y + 3, width: Math.max(1, share * width / 2), height: size - 6,
-          class: `solid ${t > 0 ? "raw" : "outlier"}`,
+          class: `solid ${kind(i)}`,
         });
       });
     });

@@ -73,9 +73,10 @@ def conclusion(document: Result) -> str:
     """The last line."""
     rows, tol = document["results"], document["conditions"]["tol"]
     proved = sum(row["accepted"] for row in rows)
-    words = (
-        f"All {len(rows)} answers are proved" if proved == len(rows) else f"{proved} of {len(rows)} answers are proved"
-    )
+    if len(rows) == 1:
+        words = "The answer is proved" if proved else "The answer is not proved"
+    else:
+        words = f"{'All' if proved == len(rows) else f'{proved} of'} {len(rows)} answers are proved"
     shared = "" if document["conditions"]["comparable_times"] else "\nTimes are not comparable: runs shared cores."
     return f"{words} to a relative gap of {tol:g}.{shared}"
 

@@ -48,8 +48,9 @@ class Table:
 def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table:
     """Read a table; "-" is standard input. The first bytes say what it is; what is nothing else is text.
 
-    That is the first sheet of a workbook unless another is named; for `text` see `_read_text`. Raises OSError or
-    ValueError, which name the file, the place in it and the option that helps.
+    That is the first sheet of a workbook unless another is named. `text` may give `sep`, `decimal`, `encoding`, and
+    `id_column`, whose cells stay as written: 007 is no 7. Raises OSError or ValueError, which name the file, the place
+    in it and the option that helps.
     """
     piped = str(path) == "-"
     name = "standard input" if piped else str(path)

@@ -24,10 +24,10 @@ from llr_cvx.solution import Solution
 #: method -> d -> summary over the trials
 Auc = Mapping[str, Mapping[int, Summary]]
 
-#: Colour-blind safe; LLR is drawn last, in black.
+#: Colour-blind safe, and none is that of outliers; LLR is drawn last, in black.
 COLORS = {
     "kde": "#999999", "osvm": "#56B4E9", "lof": "#E69F00", "l1lr": "#CC79A7", "klr": "#882255",
-    "kliep": "#009E73", "ulsif": "#0072B2", "rulsif": "#44AA99", "maxnorm": "#D55E00",
+    "kliep": "#009E73", "ulsif": "#0072B2", "rulsif": "#44AA99", "maxnorm": "#332288",
     "lokdr": "#AA4499", "llr": "#000000",
 }  # fmt: skip
 MARKERS = dict(zip(COLORS, "vs^DPXphd*o", strict=True))
@@ -107,7 +107,7 @@ def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> No
     if trace is None:
         raise ValueError(f"the solution of {solution.solver} has no trace: use an iterative solver")
     step = np.arange(len(trace.best))  # both start from W = 0
-    ax.plot(np.arange(len(algorithm1)), algorithm1, color=ORANGE, marker="s", ms=3, label="J(W), Algorithm 1")
+    ax.plot(np.arange(len(algorithm1)), algorithm1, color=COLORS["l1lr"], marker="s", ms=3, label="J(W), Algorithm 1")
     name = f"solve_{solution.solver.lower()}"
     ax.plot(step, trace.best, color=BLUE, marker="o", ms=3, label=f"best J(W), {name}")
     ax.plot(step, trace.dual, "--", color=GREEN, marker="v", ms=3, label="its proven lower bound of J*")

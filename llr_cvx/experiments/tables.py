@@ -155,17 +155,14 @@ def table2(rows: Sequence[Mapping[str, Any]]) -> str:
         ["Set", *(METHODS[key].label for key in keys)],
         [[name, *(_cell(cells[name, key]) for key in keys)] for name in sets],
     )
-    header = ["Set"]
-    for key in PRINTED_METHODS:
-        header += [METHODS[key].label, "paper", "Δ/sd"]
     beside = []
-    for name in sets:
-        line = [name]
-        for key in PRINTED_METHODS:
-            row, printed = cells[name, key], TABLE2[name][key]
-            text = f"{printed.mean:.3f} ({printed.sd:.3f})"
-            line += [_cell(row), f"**{text}**" if printed.bold else text, f"{row['difference_in_paper_sd']:+.2f}"]
-        beside.append(line)
+    for key in PRINTED_METHODS:
+        printed = [(TABLE2[name][key], f"{TABLE2[name][key].mean:.3f} ({TABLE2[name][key].sd:.3f})") for name in sets]
+        beside += [
+            [f"**{METHODS[key].label}**", *(_cell(cells[name, key]) for name in sets)],
+            ["paper", *(f"**{text}**" if value.bold else text for value, text in printed)],
+            ["Δ/sd", *(f"{cells[name, key]['difference_in_paper_sd']:+.2f}" for name in sets)],
+        ]
     return "\n\n".join(
         [
             "## All methods",
@@ -173,9 +170,9 @@ def table2(rows: Sequence[Mapping[str, Any]]) -> str:
             "at 5 % does not tell from it; in the last row the best average.",
             every,
             "## Beside the paper",
-            "The paper's printed value follows each column, then the difference in units of the paper's standard "
+            "Below each method the value that the paper prints, then the difference in units of the paper's standard "
             "deviation.",
-            markdown(header, beside),
+            markdown(["Method", *sets], beside),
             _closeness(rows),
         ]
     )

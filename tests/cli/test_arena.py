@@ -42,7 +42,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_proved_solver_exits_with_0_and_writes_what_is_promised(mine: str) -> None:
     result = arena("--solver", f"{mine}:right", "--only", "pair-fused", "--time-limit", "60", "--json", "a.json")
     assert result.exit_code == 0, result.output
-    assert "All 1 answers are proved to a relative gap of 1e-06." in result.stdout
+    assert "The answer is proved to a relative gap of 1e-06." in result.stdout
     (row,) = json.loads(Path("a.json").read_text(encoding="utf-8"))["results"]
     assert (row["instance"], row["accepted"], row["status"]) == ("pair-fused", True, "proved")
     low, high = row["suboptimality"]

@@ -234,6 +234,15 @@ def test_figures_are_sharp_and_of_one_width(path: Path) -> None:
             assert re.search(r'<svg [^>]*width="648pt"', drawn.data["image/svg+xml"]), cell.source
 
 
+@pytest.mark.parametrize("path", LESSONS, ids=ids)
+def test_orange_is_for_outliers(path: Path) -> None:
+    """The colour has one meaning: a figure that uses it speaks of outliers, within or in the words for it."""
+    for cell in code_cells(read(path)):
+        for drawn in filter(is_figure, cell.outputs):
+            figure = drawn.data["image/svg+xml"] + cell.metadata["mystnb"]["image"]["alt"]
+            assert "#d55e00" not in figure or re.search(r"outlier|foreign|flagged", figure), cell.source
+
+
 def test_each_lesson_is_there_once() -> None:
     numbers = [path.name[:2] for path in LESSONS]
     assert numbers == sorted(set(numbers))

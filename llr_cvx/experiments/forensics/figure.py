@@ -35,7 +35,7 @@ def draw(items: Sequence[Evidence], fresh: Sequence[Evidence], ceilings: Sequenc
     for (label, item), marker, color in zip(confirmed.items(), ("D", "s"), ("#0072B2", "#009E73"), strict=True):
         ax.plot(place + 0.2, item.means, marker, ms=7, color=color, label=f"{label}: {item.name}")
     leak = min(leaks(fresh), key=lambda item: item.distance)
-    ax.plot(place + 0.3, leak.means, "v", ms=8, color="#D55E00", label=f"leak, known inliers judged too: {leak.name}")
+    ax.plot(place + 0.3, leak.means, "v", ms=8, color="#E69F00", label=f"leak, known inliers judged too: {leak.name}")
     for key, style, text in (("logistic", "-", "logistic regression"), ("forest", ":", "forest")):
         values = [row[key] for row in ceilings]
         ax.hlines(values, place - 0.4, place + 0.4, color="#CC79A7", ls=style, label=f"{text} with all labels, 5-fold")

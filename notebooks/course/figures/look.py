@@ -1,7 +1,8 @@
 """Figures of one size and one colour convention, as SVG: sharp on any screen.
 
-Known inliers are grey squares, test rows blue circles, outliers orange triangles. Objectives come in blue, proven
-lower bounds in green, majorisers and whatever is compared in orange. Nothing is shown by colour alone.
+Known inliers are grey squares, test rows blue circles, outliers orange triangles, and nothing else is orange.
+Objectives come in blue, proven lower bounds in green, majorisers and whatever is compared in pink. Nothing is shown
+by colour alone.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-from llr_cvx.report.plots import BLUE, GREEN, GREY, INK, ORANGE
+from llr_cvx.report.plots import BLUE, GREEN, GREY, INK, ORANGE  # noqa: F401  (cells use them)
 
-PINK = "#CC79A7"
-SERIES = list(zip((BLUE, ORANGE, GREEN, PINK, GREY, INK), "os^DvP", strict=True))
+PINK, AMBER, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+SERIES = list(zip((BLUE, PINK, GREEN, AMBER, INK, SKY), "os^DvP", strict=True))
 
 try:
     from matplotlib_inline.backend_inline import set_matplotlib_formats

@@ -71,11 +71,11 @@ def clusters(solution: Solution, ax: Axes) -> None:
 
 
 def bars_over_features(values: Any, chosen: Any, ax: Axes) -> None:
-    """One bar a feature; selected features are orange and hatched."""
+    """One bar a feature; selected features are blue and hatched."""
     bars = ax.bar(
         range(1, len(values) + 1),
         values,
-        color=np.where(chosen, ORANGE, "0.8"),
+        color=np.where(chosen, BLUE, "0.8"),
         edgecolor=INK,
     )
     for bar, is_chosen in zip(bars, chosen, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.optimize import minimize_scalar
 
-from course.figures.look import BLUE, GREEN, GREY, INK, ORANGE, SERIES
+from course.figures.look import BLUE, GREEN, GREY, INK, PINK, SERIES
 from course.figures.samples import groups, in_pool
 from llr_cvx import Problem
 from llr_cvx.solution import Solution
@@ -41,10 +41,10 @@ def one_majoriser(problem: Problem, touch: float, epsilon: float, ax: Axes, w2: 
     ax.plot(grid, along(problem.objective), color=GREY, ls=":", label="J")
     smooth = along(lambda W: smoothed_objective(problem, W, epsilon))
     ax.plot(grid, smooth, color=BLUE, label="$J_\\varepsilon$")
-    ax.plot(grid, along(above), color=ORANGE, ls="--", label="majoriser")
+    ax.plot(grid, along(above), color=PINK, ls="--", label="majoriser")
     ax.plot(touch, above(at), "o", color=INK, ms=8, label="touches here")
     minimum = above(np.array([[lowest], [w2]]))
-    ax.plot(lowest, minimum, "v", color=ORANGE, ms=10, label="its minimum: the next point")
+    ax.plot(lowest, minimum, "v", color=PINK, ms=10, label="its minimum: the next point")
     ax.set(xlabel="$w_1$", ylim=(1.1, 2.4), title=f"touches at {touch:g}, ε = {epsilon:g}")
 
 
@@ -58,9 +58,9 @@ def two_dimensions(problem: Problem, start: Any, epsilon: float, ax: Axes) -> No
     bowl = np.array([above(W) for W in plane]).reshape(square)
     levels = landscape.min() + np.linspace(0.01, 0.6, 6)
     ax.contour(side, side, landscape, levels, colors="0.65", linewidths=1.2)
-    ax.contour(side, side, bowl, levels, colors=ORANGE, linewidths=1.5)
+    ax.contour(side, side, bowl, levels, colors=PINK, linewidths=1.5)
     ax.plot([], [], color="0.65", label="$J_\\varepsilon$")
-    ax.plot([], [], color=ORANGE, label="majoriser at the start")
+    ax.plot([], [], color=PINK, label="majoriser at the start")
     ax.plot(side, side, color=GREEN, ls=":", label="kink $w_1 = w_2$")
 
 
@@ -145,7 +145,7 @@ def proven_scores(solution: Solution, truth: Any, is_outlier: Any, ax: Axes) -> 
 def log_bars(names: Sequence[str], values: Any, asked: float, words: Sequence[str], ax: Axes) -> None:
     """One bar of log10 a name, blue where it stays below what was asked for, with words at its end."""
     values = np.maximum(values, 1e-16)
-    colours = np.where(values <= asked, BLUE, ORANGE)
+    colours = np.where(values <= asked, BLUE, PINK)
     ax.barh(range(len(names)), np.log10(values) + 16, left=-16, color=colours, height=0.6)
     behind = {"fc": "white", "ec": "none", "pad": 1}
     for k, word in enumerate(words):
