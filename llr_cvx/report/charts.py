@@ -22,14 +22,13 @@ class Distribution:
     """The values of a feature of the known inliers, which are the first `known` rows; `path` draws them."""
 
     def __init__(self, column: Column, known: int) -> None:
+        place, bars, inliers = column.order, MAX_BARS, column.order[:known]
         if column.typical is None:  # levels, most frequent first; all beyond the most shown share the last place
-            place, low = np.minimum(column.order, MAX_LEVELS) + 0.5, 0.0
-            bars = int(min(place[:known].max() + 0.5, MAX_LEVELS)) + 1
-            high = float(bars)
+            place, bars = np.minimum(place, MAX_LEVELS), int(min(inliers.max() + 1, MAX_LEVELS)) + 1
+            low, high = -0.5, bars - 0.5
         else:
-            inliers = column.order[:known][~np.isnan(column.order[:known])]
-            pad = 0.35 * float(np.ptp(inliers)) or 1.0
-            place, low, high, bars = column.order, inliers.min() - pad, inliers.max() + pad, MAX_BARS
+            pad = 0.35 * (np.nanmax(inliers) - np.nanmin(inliers)) or 1.0
+            low, high = np.nanmin(inliers) - pad, np.nanmax(inliers) + pad
         heights, _ = np.histogram(place[:known], bars, (low, high))
         self.x = (np.nan_to_num(place, nan=low) - low) / (high - low) * WIDTH
         room, tall = WIDTH / bars, np.maximum(heights / heights.max() * (HEIGHT - 4), 0.8)

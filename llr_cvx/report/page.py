@@ -16,8 +16,8 @@ from llr_cvx.report.pages import render
 
 #: At most this many outliers are shown, each in the table and on a card; more than people read, and browsers are quick.
 MAX_SHOWN = 300
-#: Features drawn on a card, and columns named as being behind the outliers; the rest is summed up.
-MAX_CARD_FEATURES, MAX_CAUSES = 3, 12
+#: Features drawn on a card, others named as unusual, and columns named as being behind the outliers.
+MAX_CARD_FEATURES, MAX_ALSO, MAX_CAUSES = 3, 4, 12
 
 
 def render_report(run: Detection, title: str = "Outliers, and why", date: datetime | None = None) -> str:
@@ -33,25 +33,24 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     (False, True)
     """
     solution, detector = run.detector.solution_, run.detector
-    shown = run.worst[:MAX_SHOWN]
-    drawn = sorted({r.column for e in shown for r in pushing(e)[:MAX_CARD_FEATURES]})
-    causes = Counter(e.reasons[0].feature for e in run.explanations if e.reasons).most_common()
+    rows = [(e, *_reasons(e)) for e in run.worst[:MAX_SHOWN]]
+    drawn = {r.column for _, why, _ in rows for r in why[:MAX_CARD_FEATURES]}
     cut = None if run.undecided or np.isinf(detector.fitted_offset_) else detector.fitted_offset_
-
     values = {
-        **{"run": run, "title": title, "rows": shown, "solution": solution},
-        **{"px": px, "pushing": pushing, "percent": percent},
-        **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES, "causes": causes},
+        **{"run": run, "title": title, "rows": rows, "solution": solution, "px": px, "percent": percent},
+        **{"max_causes": MAX_CAUSES, "max_features": MAX_CARD_FEATURES},
+        "causes": Counter(e.reasons[0].feature for e in run.explanations if e.reasons).most_common(),
         "date": (date or datetime.now().astimezone()).strftime("%d %B %Y, %H:%M %Z").strip().removeprefix("0"),
-        "ranks": {e.row: e.rank for e in shown if run.explanations},
-        "symbols": {k: Distribution(run.features.columns[k], len(run.inliers)) for k in drawn},
+        "ranks": {e.row: e.rank for e, _, _ in rows if run.explanations},
+        "symbols": {k: Distribution(run.features.columns[k], len(run.inliers)) for k in sorted(drawn)},
         "histogram": histogram(run.log_ratio, detector.log_ratio_[detector.calibration_rows_], cut),
         "gap": shown_gap(solution.certificate.relative_gap, ".1e"),
     }
     return render("report/page.html", ["report/page.css"], values, "report/page.js")
 
 
-def pushing(e: Explanation) -> list[FeatureValue]:
-    """The reasons that push a row towards "outlier", but for those that hardly do."""
+def _reasons(e: Explanation) -> tuple[list[FeatureValue], list[FeatureValue]]:
+    """The reasons that push a row towards "outlier", but for those that hardly do; and what else is unusual in it."""
     total = sum(abs(r.contribution) for r in e.reasons)
-    return [r for r in e.reasons if r.contribution < 0 and -r.contribution >= 0.01 * total]
+    why = [r for r in e.reasons if r.contribution < 0 and -r.contribution >= 0.01 * total]
+    return why, [f for f in (*why[1:], *e.also_unusual) if f.position != "within"][:MAX_ALSO]
