@@ -38,4 +38,4 @@ def render_arena(document: Mapping[str, Any], title: str = "Arena") -> str:
         "conclusion": tables.conclusion(document).splitlines(),
         "conditions": tables.conditions(document["conditions"]),
     }
-    return render("arena/page.html", ["report/page.css", "arena/page.css"], values)
+    return render("arena/page.html", values)

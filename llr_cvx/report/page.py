@@ -46,7 +46,7 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
         "histogram": histogram(run.log_ratio, detector.log_ratio_[detector.calibration_rows_], cut),
         "gap": shown_gap(solution.certificate.relative_gap, ".1e"),
     }
-    return render("report/page.html", ["report/page.css"], values, "report/page.js")
+    return render("report/page.html", values)
 
 
 def _reasons(e: Explanation) -> tuple[list[FeatureValue], list[FeatureValue]]:
