@@ -10,6 +10,7 @@ import bz2
 import codecs
 import gzip
 import io
+import json
 import lzma
 import sys
 import warnings
@@ -67,8 +68,7 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table
                 frame = _read_excel(pandas, data, sheet)
                 name += f", sheet {sheet}" if sheet else ""
             elif data.startswith(b"{"):
-                given = {"lines": True, "dtype": False, "convert_dates": False, "precise_float": True}
-                frame = pandas.read_json(io.BytesIO(data), **given)
+                frame = pandas.DataFrame([json.loads(line) for line in data.splitlines() if line.strip()])
             else:
                 frame, lines = _read_text(pandas, data, **text)
         return Table(name, _checked(frame), lines)
@@ -172,19 +172,14 @@ def alike(names: Any, name: str) -> str | None:
 def _read_arrow(data: bytes) -> Any:
     """Batch by batch, since a few bytes may stand for any number of equal values; row names become a column."""
     pyarrow = needed("pyarrow", "tables", "Parquet and Feather")
-    from pyarrow import ipc, parquet
+    from pyarrow import dataset
 
-    if data.startswith(b"PAR1"):
-        file = parquet.ParquetFile(pyarrow.BufferReader(data))
-        schema, batches = file.schema_arrow, file.iter_batches()
-    else:
-        file = ipc.open_file(data)
-        schema, batches = file.schema, map(file.get_batch, range(file.num_record_batches))
-    kept: list[Any] = []
-    for batch in batches:
+    kind = dataset.ParquetFileFormat() if data.startswith(b"PAR1") else dataset.IpcFileFormat()
+    file, kept = kind.make_fragment(pyarrow.BufferReader(data)), list[Any]()
+    for batch in file.to_batches():
         kept.append(batch)
         _limit(sum(part.nbytes for part in kept))
-    frame = pyarrow.Table.from_batches(kept, schema).to_pandas()
+    frame = pyarrow.Table.from_batches(kept, file.physical_schema).to_pandas()
     return frame if frame.index.name is None and frame.index.inferred_type == "integer" else frame.reset_index()
 
 
