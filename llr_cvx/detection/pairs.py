@@ -56,8 +56,7 @@ def read_pair(
     Returns both as DataFrames with the same columns, rows named by the index and the file by attrs["source"], and
     notes for the reader. Raises TableProblems with every problem of both files.
     """
-    tables: list[Table] = []
-    problems, notes = [], []
+    tables, problems, notes = list[Table](), list[str](), list[str]()
     for path, sheet in ((inliers, sheets[:1]), (test, sheets[-1:])):
         try:
             tables.append(read_table(path, *sheet, id_column=id_column, **text))
@@ -70,51 +69,49 @@ def read_pair(
     if renamed := {name: other for name, other in similar.items() if other and other not in checked.frame}:
         checked.frame.rename(columns=renamed, inplace=True)
         notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    dropped = {name: {alike(table.frame, name) for table in tables} - {None} for name in drop}
-    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
     ids = [None if id_column is None else alike(table.frame, id_column) for table in tables]
     if id_column is not None and ids[1] is None:
         problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
-    unused = set().union(ids, *dropped.values())
-    used = [name for name in known.frame if name not in unused]
-    if unnamed := [name for name in used if name.startswith(NAMELESS)]:
+    dropped = {name: {alike(table.frame, name) for table in tables} - {None} for name in drop}
+    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
+    unused = {name for frame in (known.frame, checked.frame) for name in frame if name.startswith(NAMELESS)}
+    if any(name in unused.difference(ids, *dropped.values()) for name in known.frame):
         notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
-        used = [name for name in used if name not in unnamed]
+    unused.update(ids, *dropped.values())
+    used = [name for name in known.frame if name not in unused]
     if not used:
         problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
     if lacking := [name for name in used if name not in checked.frame]:
         cure = f"its columns are {listing(checked.frame)}" if lacking == used else _drop(lacking)
         problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {cure}")
-    others = [name for name in checked.frame if name not in {*known.frame, *unused} and not name.startswith(NAMELESS)]
-    if others:
+    if others := [name for name in checked.frame if name not in {*known.frame, *unused}]:
         notes.append(f"ignored in {checked.source}: {listing(others)}, which {known.source} has not")
     problems += [problem for name in used for problem in _misfits(known, checked, name)]
-    filled = [name for name in used if name not in lacking and known.frame[name].notna().any()]
-    frames = []
+    shared = [name for name in used if name not in lacking]
+    filled = [name for name in shared if known.frame[name].notna().any()]
+    frames, gone = list[Any](), list[Any]()
     for table, name in zip(tables, ids, strict=True):
-        problems += _repeated(table, name) if name else []
-        problems += _absent(table, filled) if missing == "refuse" else []
-        frame = table.frame[[column for column in used if column not in lacking]]
-        frames.append(frame if name is None else frame.set_axis(_ids(table, name), axis=0))
+        frame, absent = table.frame[shared], table.frame[filled].isna()
+        if name is not None:
+            labels = table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
+            problems += _repeated(table, labels)
+            frame = frame.set_axis(labels, axis=0)
+        if missing == "refuse":
+            problems += _absent(table, absent)
+        left_out = absent.any(axis=1).to_numpy() & (missing == "drop")
+        gone.append(frame.index[left_out].astype(str))
+        frames.append(frame[~left_out])
         frames[-1].attrs["source"] = table.source
+    if not all(map(len, frames)):
+        problems.append("every row of a file has a missing value: --missing median")
     if problems:
         raise TableProblems(problems)
-    if missing == "drop":
-        gone = [frame.index[frame[filled].isna().any(axis=1)].astype(str) for frame in frames]
-        frames = [frame.dropna(subset=filled) for frame in frames]
-        if not all(map(len, frames)):
-            raise TableProblems(["every row of a file has a missing value: --missing median"])
-        if any(map(len, gone)):
-            some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
-            notes.append(f"left out for missing values: {some}")
+    if any(map(len, gone)):
+        some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
+        notes.append(f"left out for missing values: {some}")
     numbers = frames[0].select_dtypes("number")
     numeric = {name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in numbers}
     return frames[0], frames[1], [*notes, *row_name_note(numeric)]
-
-
-def _ids(table: Table, name: str) -> Any:
-    """A column as text, empty where it is missing."""
-    return table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
 
 
 def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
@@ -143,21 +140,20 @@ def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
             yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
 
 
-def _absent(table: Table, names: Sequence[str]) -> Iterator[str]:
+def _absent(table: Table, absent: Any) -> Iterator[str]:
     """The columns with missing values, in one line."""
-    gone = table.frame[names].isna()
-    if found := [f"{n!r} ({gone[n].sum()}, first in {table.place(gone[n].idxmax())})" for n in names if gone[n].any()]:
-        some = listing(found, quoted=False)
-        yield f"{table.source} has missing values in {some}: --missing median, indicator or drop"
+    counts = absent.sum()
+    if some := [f"{n!r} ({m}, first in {table.place(absent[n].idxmax())})" for n, m in counts[counts > 0].items()]:
+        yield f"{table.source} has missing values in {listing(some, quoted=False)}: --missing median, indicator or drop"
 
 
-def _repeated(table: Table, name: str) -> Iterator[str]:
-    ids = _ids(table, name)
+def _repeated(table: Table, ids: Any) -> Iterator[str]:
+    """The first row whose id is empty or that of another row."""
     for row in ids.index[(ids == "") | ids.duplicated()][:1]:
         first = table.place(ids.index[ids == ids[row]][0])
         what = f": the id {ids[row]!r} is that of {first} already" if ids[row] else " is empty"
-        cure = f"give every row a unique id, or ignore the column ({_drop([name])}) to number the rows"
-        yield f"{table.source}, {table.place(row)}, column {name!r}{what}: {cure}"
+        cure = f"give every row a unique id, or ignore the column ({_drop([ids.name])}) to number the rows"
+        yield f"{table.source}, {table.place(row)}, column {ids.name!r}{what}: {cure}"
 
 
 def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
