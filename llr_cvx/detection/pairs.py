@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
-from llr_cvx.detection.encoding import kind_of, numbers_of
+from llr_cvx.detection.encoding import kind_of, values_of
 from llr_cvx.detection.tables import NAMELESS, Table, alike, read_table
 from llr_cvx.text import printable
 
@@ -69,31 +69,33 @@ def read_pair(
     if renamed := {name: other for name, other in similar.items() if other and other not in checked.frame}:
         checked.frame.rename(columns=renamed, inplace=True)
         notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    ids = [None if id_column is None else alike(table.frame, id_column) for table in tables]
-    if id_column is not None and ids[1] is None:
+    columns = dict.fromkeys([*known.frame, *checked.frame])
+    named = None if id_column is None else alike(columns, id_column)
+    if id_column is not None and named not in checked.frame:
         problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
-    dropped = {name: {alike(table.frame, name) for table in tables} - {None} for name in drop}
-    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
-    unused = {name for frame in (known.frame, checked.frame) for name in frame if name.startswith(NAMELESS)}
-    if any(name in unused.difference(ids, *dropped.values()) for name in known.frame):
+    dropped = {name: alike(columns, name) for name in drop}
+    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if found is None]
+    unused = {named, *dropped.values()}
+    nameless = {name for name in columns if name.startswith(NAMELESS)} - unused
+    if nameless & {*known.frame}:
         notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
-    unused.update(ids, *dropped.values())
+    unused |= nameless
     used = [name for name in known.frame if name not in unused]
     if not used:
         problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
     if lacking := [name for name in used if name not in checked.frame]:
         cure = f"its columns are {listing(checked.frame)}" if lacking == used else _drop(lacking)
         problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {cure}")
-    if others := [name for name in checked.frame if name not in {*known.frame, *unused}]:
+    if others := [name for name in columns if name not in known.frame and name not in unused]:
         notes.append(f"ignored in {checked.source}: {listing(others)}, which {known.source} has not")
     problems += [problem for name in used for problem in _misfits(known, checked, name)]
     shared = [name for name in used if name not in lacking]
     filled = [name for name in shared if known.frame[name].notna().any()]
     frames, gone = list[Any](), list[Any]()
-    for table, name in zip(tables, ids, strict=True):
+    for table in tables:
         frame, absent = table.frame[shared], table.frame[filled].isna()
-        if name is not None:
-            labels = table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
+        if named in table.frame:
+            labels = table.frame[named].map(str, na_action="ignore").fillna("").str.strip()
             problems += _repeated(table, labels)
             frame = frame.set_axis(labels, axis=0)
         if missing == "refuse":
@@ -119,24 +121,20 @@ def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
     kind = kind_of(known.frame[name])
     if kind == "category":
         text = known.frame[name].dropna().astype(str).str.strip()
-        kind = next((of for of in ("number", "date") if np.mean(~np.isnan(numbers_of(text, of))) >= 0.5), "empty")
+        kind = next((of for of in ("number", "date") if values_of(text, of).notna().mean() >= 0.5), "empty")
         for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
-            alike = text.str.fullmatch(form)
-            if alike.mean() >= least and text.nunique() > most:
-                cell = text[alike].iloc[0][:40]
-                yield f"{known.source}, column {name!r} holds {what} such as {cell!r}: {cure} or {_drop([name])}"
+            cells = text[text.str.fullmatch(form)]
+            if len(cells) >= least * len(text) and text.nunique() > most:
+                such = f"holds {what} such as {cells.iloc[0][:40]!r}"
+                yield f"{known.source}, column {name!r} {such}: {cure} or {_drop([name])}"
                 break
-    for table in (known, checked):
-        if kind == "empty" or name not in table.frame:
-            continue
+    for table in [table for table in (known, checked) if kind != "empty" and name in table.frame]:
         column = table.frame[name]
-        values = numbers_of(column, kind)
-        bad = np.flatnonzero(np.isinf(values) | (np.isnan(values) & column.notna().to_numpy()))
-        if bad.size:
-            cell = str(column.iloc[bad[0]]).strip()
-            more = f" ({bad.size} such cells)" if bad.size > 1 else ""
+        values = values_of(column, kind)
+        if len(wrong := column[np.isinf(values) | (values.isna() & column.notna())]):
+            cell, more = str(wrong.iloc[0]).strip(), f" ({len(wrong)} such cells)" if len(wrong) > 1 else ""
             cure = "--decimal ," if re.fullmatch(DECIMAL_COMMA, cell) else f"correct it, or {_drop([name])}"
-            place = f"{table.source}, {table.place(column.index[bad[0]])}, column {name!r}"
+            place = f"{table.source}, {table.place(wrong.index[0])}, column {name!r}"
             yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
 
 
