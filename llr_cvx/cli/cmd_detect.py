@@ -15,7 +15,7 @@ from llr_cvx import validation as check
 from llr_cvx.archive import replacing
 from llr_cvx.cli import options as opt
 from llr_cvx.cli.files import as_json
-from llr_cvx.cli.outliers import how_chosen, print_outliers
+from llr_cvx.cli.outliers import print_outliers
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.pairs import Missing, TableProblems, read_pair
 from llr_cvx.detection.result import Detection
@@ -182,10 +182,8 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
             stream: IO[bytes] = stack.enter_context(replacing(path))
             if kind == "out":
                 _write_scores(run.scores(), stream, Path(path).suffix.lower())
-            elif kind == "report":
-                stream.write(render_report(run).encode())
             else:
-                stream.write(as_json(run.as_dict() | how_chosen(run)))
+                stream.write(render_report(run).encode() if kind == "report" else as_json(run.as_dict()))
 
 
 def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:

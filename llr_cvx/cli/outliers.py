@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context
-from typing import Any
 
 from llr_cvx.cli.options import say
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.result import Detection
 from llr_cvx.detection.screening import ROW_NUMBERING
-from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.proofs.certificate import shown_gap
 
 #: A proven interval within this distance of log r is printed as log r +- that distance.
 MAX_SYMMETRIC_REACH = 0.01
 
 
-def how_chosen(run: Detection) -> dict[str, Any]:
-    """How the lambdas were chosen, if they were not given."""
-    if not isinstance(run.detector, LLRDetectorCV):
-        return {}
-    chosen = (run.detector.lambda1_, run.detector.lambda2_)
-    return {"choice": {"reason": run.detector.curve_.reason(*chosen), **run.detector.curve_.as_dict()}}
-
-
 def print_outliers(run: Detection, top: int, quiet: bool) -> None:
     """Print notes, decision and outliers; the worst rows if there is none."""
     solution, shown, more = run.detector.solution_, run.worst[:top], len(run.explanations) - top
     say(*(f"note: {note}" for note in run.notes if not quiet), err=True)
-    say(*(choice["reason"] for choice in how_chosen(run).values()), *run.decision())
+    say(*filter(None, [run.chosen]), *run.decision())
     n = int((solution.problem.y < 0).sum())
     base = f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}"
     say(f"{base}; a row's log r is this plus its contributions")

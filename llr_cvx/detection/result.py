@@ -24,7 +24,8 @@ class Detection:
     compares the test rows as a whole with these, and `smallest_discovery` is the fewest rows that can be called
     outliers at once. `explanations` are those of the outliers, worst first; `worst` are the same or, where there are
     none, those of the rows with the lowest scores. There are none if the rows are `undecided`, for that reason, and
-    possibly since the inliers are `too_few`. `sources` are the files; rows are `numbered` if they have no names.
+    possibly since the inliers are `too_few`. If lambda was `chosen`, that says how, and `curve` is its `LambdaCurve`.
+    `sources` are the files; rows are `numbered` if they have no names.
     """
 
     def __init__(
@@ -48,6 +49,8 @@ class Detection:
         self.explanations = self.worst if decided else []
         self.too_few = len(held) > 0 and not self.explanations and 2 * self.smallest_discovery > len(test) + 1
         self.notes: list[str] = []
+        self.curve, problem = getattr(detector, "curve_", None), detector.solution_.problem
+        self.chosen = self.curve.reason(problem.lambda1, problem.lambda2) if self.curve else ""
 
     def id_of(self, row: int) -> str:
         """The id of a pooled row."""
@@ -141,6 +144,7 @@ class Detection:
                 for e in self.explanations
             ],
             "scores": scores.to_dict("records"),
+            **({"choice": {"reason": self.chosen, **self.curve.as_dict()}} if self.curve else {}),
         }
 
     def scores(self) -> Any:

@@ -14,7 +14,6 @@ from llr_cvx.detection.features import TYPICAL_QUANTILES, TYPICAL_RANGE
 from llr_cvx.detection.pairs import Missing, listing
 from llr_cvx.detection.result import Detection
 from llr_cvx.detection.scalers import SCALINGS
-from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.graph import IsolatedWarning
 
 #: With fewer inliers, the ends of their typical range rest on single rows.
@@ -82,7 +81,7 @@ def _notes(run: Detection) -> Iterator[str]:
             f"more than half of the test rows ({found} of {rows}) are called outliers: ordinary rows sit near "
             f"r = n/n' = {rows}/{n} = {rows / n:.3g}, so a threshold on r belongs below that"
         )
-    if isinstance(detector, LLRDetectorCV) and not detector.curve_.informative:
+    if run.curve and not run.curve.informative:
         yield (
             "the choice of lambda1 means little: no value tells held-out test rows from inliers better than chance. "
             "That is expected where outliers are few, and does not say that there are none"
