@@ -9,7 +9,7 @@ import numpy as np
 
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.features import FeatureValue, percent
-from llr_cvx.detection.result import Detection
+from llr_cvx.detection.screening import Detection
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.charts import Distribution, histogram, px
 from llr_cvx.report.pages import render
