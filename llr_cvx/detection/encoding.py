@@ -32,7 +32,7 @@ def kind_of(column: Any) -> Kind:
     """What the values of a pandas Series are; text is a date if all of it is written like 2024-12-31.
 
     >>> import pandas as pd
-    >>> [kind_of(pd.Series(values)) for values in ([1, None], [True, False], ["2024-12-31"], ["red", "5"], [None])]
+    >>> [kind_of(pd.Series(values)) for values in ([1, None], [True, False], ["2024-12-31"], ["1_0", "5"], [None])]
     ['number', 'boolean', 'date', 'category', 'empty']
     >>> kind_of(pd.Series(["1.5", 10**25, None]))  # whatever type they are stored with
     'number'

@@ -11,6 +11,7 @@ from typing import IO
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.detection.tables import read_table
 from llr_cvx.inputs import contents
 from llr_cvx.text import cells_of, is_number, separator_of
 
@@ -24,8 +25,6 @@ def read_columns(
     naming file, line and column. Parquet is left to pandas.
     """
     if Path(path).suffix.lower() in (".parquet", ".pq"):
-        from llr_cvx.detection.tables import read_table
-
         frame = read_table(path).frame.drop(columns=list(drop), errors="ignore")
         return list(frame), frame.to_numpy(float)
     try:

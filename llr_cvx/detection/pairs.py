@@ -111,9 +111,8 @@ def read_pair(
     if any(map(len, gone)):
         some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
         notes.append(f"left out for missing values: {some}")
-    numbers = frames[0].select_dtypes("number")
-    numeric = {name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in numbers}
-    return frames[0], frames[1], [*notes, *row_name_note(numeric)]
+    numbers = {n: [frame[n].dropna().to_numpy(float) for frame in frames] for n in frames[0].select_dtypes("number")}
+    return frames[0], frames[1], [*notes, *row_name_note(numbers)]
 
 
 def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
@@ -164,8 +163,7 @@ def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
     """
 
     def counts(values: FloatArray) -> bool:
-        ordered = np.sort(values)
-        return len(values) >= MIN_COUNT_ROWS and bool(np.all(ordered % 1 == 0) and np.all(np.diff(ordered) == 1))
+        return len(values) >= MIN_COUNT_ROWS and bool(np.all(values % 1 == 0) and np.all(np.diff(np.sort(values)) == 1))
 
     names = [name for name, tables in columns.items() if ROW_NAME_PATTERN.fullmatch(name) or any(map(counts, tables))]
     subject = f"column {listing(names)} looks" if len(names) == 1 else f"columns {listing(names)} look"
