@@ -12,7 +12,7 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.encoding import kind_of, values_of
-from llr_cvx.detection.tables import NAMELESS, Table, alike, read_table
+from llr_cvx.detection.tables import NAMELESS, alike, read_table
 from llr_cvx.text import printable
 
 DECIMAL_COMMA = r"[+-]?\d[\d.]*,\d+"
@@ -56,7 +56,7 @@ def read_pair(
     Returns both as DataFrames with the same columns, rows named by the index and the file by attrs["source"], and
     notes for the reader. Raises TableProblems with every problem of both files.
     """
-    tables, problems, notes = list[Table](), list[str](), list[str]()
+    tables, problems, notes = list[Any](), list[str](), list[str]()
     for path, sheet in ((inliers, sheets[:1]), (test, sheets[-1:])):
         try:
             tables.append(read_table(path, *sheet, id_column=id_column, **text))
@@ -65,45 +65,47 @@ def read_pair(
     if problems:
         raise TableProblems(problems)
     known, checked = tables
-    similar = {name: alike(known.frame, name) for name in checked.frame if name not in known.frame}
-    if renamed := {name: other for name, other in similar.items() if other and other not in checked.frame}:
-        checked.frame.rename(columns=renamed, inplace=True)
-        notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    columns = dict.fromkeys([*known.frame, *checked.frame])
+    good, new = (table.attrs["source"] for table in tables)
+    similar = {name: alike(known, name) for name in checked if name not in known}
+    if renamed := {name: other for name, other in similar.items() if other and other not in checked}:
+        checked.rename(columns=renamed, inplace=True)
+        notes.append(f"matched up to case and blanks in {new}: {listing(renamed)}")
+    columns = dict.fromkeys([*known, *checked])
     named = None if id_column is None else alike(columns, id_column)
-    if id_column is not None and named not in checked.frame:
-        problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
+    if id_column is not None and named not in checked:
+        problems.append(f"{new} has no column {id_column!r}; its columns are {listing(checked)}")
     dropped = {name: alike(columns, name) for name in drop}
     problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if found is None]
     unused = {named, *dropped.values()}
     nameless = {name for name in columns if name.startswith(NAMELESS)} - unused
-    if nameless & {*known.frame}:
-        notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
+    if nameless & {*known}:
+        notes.append(f"left out of {good}: a column without a name, as pandas writes row numbers")
     unused |= nameless
-    used = [name for name in known.frame if name not in unused]
+    used = [name for name in known if name not in unused]
     if not used:
-        problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
-    if lacking := [name for name in used if name not in checked.frame]:
-        cure = f"its columns are {listing(checked.frame)}" if lacking == used else _drop(lacking)
-        problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {cure}")
-    if others := [name for name in columns if name not in known.frame and name not in unused]:
-        notes.append(f"ignored in {checked.source}: {listing(others)}, which {known.source} has not")
+        problems.append(f"{good} has no columns left to use: its columns are {listing(known)}")
+    if lacking := [name for name in used if name not in checked]:
+        cure = f"its columns are {listing(checked)}" if lacking == used else _drop(lacking)
+        problems.append(f"{good} has {listing(lacking)}, which {new} has not: {cure}")
+    if others := [name for name in columns if name not in known and name not in unused]:
+        notes.append(f"ignored in {new}: {listing(others)}, which {good} has not")
     problems += [problem for name in used for problem in _misfits(known, checked, name)]
     shared = [name for name in used if name not in lacking]
-    filled = [name for name in shared if known.frame[name].notna().any()]
+    filled = [name for name in shared if known[name].notna().any()]
     frames, gone = list[Any](), list[Any]()
     for table in tables:
-        frame, absent = table.frame[shared], table.frame[filled].isna()
-        if named in table.frame:
-            labels = table.frame[named].map(str, na_action="ignore").fillna("").str.strip()
+        frame, absent = table[shared], table[filled].isna()
+        if named in table:
+            labels = table[named].map(str, na_action="ignore").fillna("").str.strip()
             problems += _repeated(table, labels)
-            frame = frame.set_axis(labels, axis=0)
+            frame = frame.set_axis(labels)
+        elif table.index.name == "line":
+            frame = frame.set_axis(range(1, len(frame) + 1))
         if missing == "refuse":
             problems += _absent(table, absent)
         left_out = absent.any(axis=1).to_numpy() & (missing == "drop")
         gone.append(frame.index[left_out].astype(str))
         frames.append(frame[~left_out])
-        frames[-1].attrs["source"] = table.source
     if not all(map(len, frames)):
         problems.append("every row of a file has a missing value: --missing median")
     if problems:
@@ -115,42 +117,42 @@ def read_pair(
     return frames[0], frames[1], [*notes, *row_name_note(numbers)]
 
 
-def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
+def _misfits(known: Any, checked: Any, name: str) -> Iterator[str]:
     """Cells that are not of the kind of their column among the inliers."""
-    kind = kind_of(known.frame[name])
+    kind = kind_of(known[name])
     if kind == "category":
-        text = known.frame[name].dropna().astype(str).str.strip()
+        text = known[name].dropna().astype(str).str.strip()
         kind = next((of for of in ("number", "date") if values_of(text, of).notna().mean() >= 0.5), "empty")
         for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
             cells = text[text.str.fullmatch(form)]
             if len(cells) >= least * len(text) and text.nunique() > most:
                 such = f"holds {what} such as {cells.iloc[0][:40]!r}"
-                yield f"{known.source}, column {name!r} {such}: {cure} or {_drop([name])}"
+                yield f"{known.attrs['source']}, column {name!r} {such}: {cure} or {_drop([name])}"
                 break
-    for table in [table for table in (known, checked) if kind != "empty" and name in table.frame]:
-        column = table.frame[name]
-        values = values_of(column, kind)
-        if len(wrong := column[np.isinf(values) | (values.isna() & column.notna())]):
+    for table in [table for table in (known, checked) if kind != "empty" and name in table]:
+        values = values_of(table[name], kind)
+        if len(wrong := table[name][np.isinf(values) | (values.isna() & table[name].notna())]):
             cell, more = str(wrong.iloc[0]).strip(), f" ({len(wrong)} such cells)" if len(wrong) > 1 else ""
             cure = "--decimal ," if re.fullmatch(DECIMAL_COMMA, cell) else f"correct it, or {_drop([name])}"
-            place = f"{table.source}, {table.place(wrong.index[0])}, column {name!r}"
+            place = f"{table.attrs['source']}, {table.index.name} {wrong.index[0]}, column {name!r}"
             yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
 
 
-def _absent(table: Table, absent: Any) -> Iterator[str]:
+def _absent(table: Any, absent: Any) -> Iterator[str]:
     """The columns with missing values, in one line."""
-    counts = absent.sum()
-    if some := [f"{n!r} ({m}, first in {table.place(absent[n].idxmax())})" for n, m in counts[counts > 0].items()]:
-        yield f"{table.source} has missing values in {listing(some, quoted=False)}: --missing median, indicator or drop"
+    counts, place = absent.sum(), absent.index.name
+    if some := [f"{n!r} ({m}, first in {place} {absent[n].idxmax()})" for n, m in counts[counts > 0].items()]:
+        cure = "--missing median, indicator or drop"
+        yield f"{table.attrs['source']} has missing values in {listing(some, quoted=False)}: {cure}"
 
 
-def _repeated(table: Table, ids: Any) -> Iterator[str]:
+def _repeated(table: Any, ids: Any) -> Iterator[str]:
     """The first row whose id is empty or that of another row."""
     for row in ids.index[(ids == "") | ids.duplicated()][:1]:
-        first = table.place(ids.index[ids == ids[row]][0])
+        first = f"{ids.index.name} {ids.index[ids == ids[row]][0]}"
         what = f": the id {ids[row]!r} is that of {first} already" if ids[row] else " is empty"
         cure = f"give every row a unique id, or ignore the column ({_drop([ids.name])}) to number the rows"
-        yield f"{table.source}, {table.place(row)}, column {ids.name!r}{what}: {cure}"
+        yield f"{table.attrs['source']}, {ids.index.name} {row}, column {ids.name!r}{what}: {cure}"
 
 
 def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:

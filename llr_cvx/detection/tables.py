@@ -15,9 +15,7 @@ import lzma
 import sys
 import warnings
 import zipfile
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,29 +31,17 @@ NAMELESS = "Unnamed: "
 WITH_COMMA, WITH_POINT = r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", r"[+-]?(?!\d{1,3}(\.\d{3})+$)\d*\.\d+"
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A data frame, the file that it came from, and, if that was text, the lines of its header and its rows."""
+def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
+    """Read a table as a DataFrame; "-" is standard input. The first bytes say what it is; else it is text.
 
-    source: str
-    frame: Any
-    lines: Sequence[int] = ()
-
-    def place(self, row: int) -> str:
-        """Where a row stands in the file: the line of a text, else its number."""
-        return f"line {self.lines[row]}" if row < len(self.lines) else f"row {row}"
-
-
-def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table:
-    """Read a table; "-" is standard input. The first bytes say what it is; what is nothing else is text.
-
-    That is the first sheet of a workbook unless another is named; for `text` see `_read_text`. Raises OSError or
-    ValueError, which name the file, the place in it and the option that helps.
+    That is the first sheet of a workbook unless another is named; for `text` see `_read_text`. The index says where
+    each row stands, by its name: the "line" of a text, else the "row". The name of the file is in attrs["source"].
+    Raises OSError or ValueError, which name the file, the place in it and the option that helps.
     """
     piped = str(path) == "-"
     name = "standard input" if piped else str(path)
     pandas = needed("pandas", "tables", "tables")
-    data, lines = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1), list[int]()
+    data = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1)
     try:
         if unpack := next((unpack for start, unpack in UNPACK.items() if data.startswith(start)), None):
             data = data if WORKBOOK in data else unpack(io.BytesIO(data)).read(MAX_BYTES + 1)
@@ -70,8 +56,10 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table
             elif data.startswith(b"{"):
                 frame = pandas.DataFrame([json.loads(line) for line in data.splitlines() if line.strip()])
             else:
-                frame, lines = _read_text(pandas, data, **text)
-        return Table(name, _checked(frame), lines)
+                frame = _read_text(pandas, data, **text)
+        frame = _checked(frame)
+        frame.attrs["source"] = name
+        return frame
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
         raise ValueError(f"{name} cannot be read: {error}") from None
 
@@ -95,7 +83,7 @@ def _limit(size: int) -> None:
 
 
 def _checked(frame: Any) -> Any:
-    """The frame with a checked header and numbered rows, without those that are empty."""
+    """The frame with a checked header, and rows found by their line or number, without those that are empty."""
     names = ["" if name != name else str(name).strip() for name in frame.columns]
     if not any(names):
         raise ValueError("it is empty: a header line with column names, and rows, are needed")
@@ -104,7 +92,8 @@ def _checked(frame: Any) -> Any:
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"the header names {twice[0]!r} twice: rename one of the two")
     frame = frame.set_axis([name or f"{NAMELESS}{k}" for k, name in enumerate(names)], axis=1)
-    frame.index = range(1, len(frame) + 1)
+    if frame.index.name != "line":
+        frame = frame.set_axis(range(1, len(frame) + 1)).rename_axis("row")
     if not len(frame := frame.dropna(how="all")):
         raise ValueError("it has a header but no rows")
     return frame
@@ -117,8 +106,8 @@ def _read_text(
     decimal: str = ".",
     encoding: str | None = None,
     id_column: str | None = None,
-) -> tuple[Any, list[int]]:
-    """The frame, and the lines of its header and its rows; `encoding` is that of a text which is not UTF-8."""
+) -> Any:
+    """The frame, its rows named by their lines; `encoding` is that of a text which is not UTF-8."""
     text = _decoded(data, encoding)
     sep = (sep or separator_of(text)).replace("\\t", "\t")
     lines, header = list[int](), list[str]()
@@ -129,7 +118,7 @@ def _read_text(
             commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
             raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
     if not any(map(str.strip, header)):
-        return pandas.DataFrame(), lines
+        return pandas.DataFrame()
     named = id_column and alike(header, id_column)
     given = {
         "converters": {header.index(named): lambda cell: cell.strip() or None} if named else None,  # 007 is no 7
@@ -137,7 +126,9 @@ def _read_text(
     }
     frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
     frame = frame.set_axis(header, axis=1)  # the names as they are: pandas makes them unique
-    return frame.apply(_without_commas, named=named) if decimal == "," else frame, lines
+    if len(frame) == len(lines) - 1:  # rarely, pandas and the csv module see different rows
+        frame.index = pandas.Index(lines[1:], name="line")
+    return frame.apply(_without_commas, named=named) if decimal == "," else frame
 
 
 def _decoded(data: bytes, encoding: str | None) -> str:
