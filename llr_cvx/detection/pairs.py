@@ -66,8 +66,8 @@ def read_pair(
         raise TableProblems(problems)
     known, checked = tables
     good, new = (table.attrs["source"] for table in tables)
-    similar = {name: alike(known, name) for name in checked if name not in known}
-    if renamed := {name: other for name, other in similar.items() if other and other not in checked}:
+    similar = {alike(checked, name): name for name in known if name not in checked}
+    if renamed := {found: name for found, name in similar.items() if found and found not in known}:
         checked.rename(columns=renamed, inplace=True)
         notes.append(f"matched up to case and blanks in {new}: {listing(renamed)}")
     columns = dict.fromkeys([*known, *checked])

@@ -154,10 +154,9 @@ def _without_commas(column: Any, named: str | None) -> Any:
 
 def alike(names: Any, name: str) -> str | None:
     """The column of this name, or the only one that differs from it in case and blanks."""
-    plain = {" ".join(other.split()).casefold(): other for other in names}
-    if name in names or len(plain) < len(list(names)):
-        return name if name in names else None
-    return plain.get(" ".join(name.split()).casefold())
+    plain = " ".join(name.split()).casefold()
+    found = [other for other in names if " ".join(other.split()).casefold() == plain]
+    return name if name in names else found[0] if len(found) == 1 else None
 
 
 def _read_arrow(data: bytes) -> Any:
