@@ -77,11 +77,9 @@ def read_pair(
     dropped = {name: alike(columns, name) for name in drop}
     problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if found is None]
     unused = {named, *dropped.values()}
-    nameless = {name for name in columns if name.startswith(NAMELESS)} - unused
-    if nameless & {*known}:
+    if nameless := [name for name in known if name.startswith(NAMELESS) and name not in unused]:
         notes.append(f"left out of {good}: a column without a name, as pandas writes row numbers")
-    unused |= nameless
-    used = [name for name in known if name not in unused]
+    used = [name for name in known if name not in unused and name not in nameless]
     if not used:
         problems.append(f"{good} has no columns left to use: its columns are {listing(known)}")
     if lacking := [name for name in used if name not in checked]:
