@@ -28,7 +28,7 @@ def render_arena(document: Mapping[str, Any], title: str = "Arena") -> str:
     traced.sort(key=lambda rows: -rows[0]["N"] * rows[0]["d"])
     values = {
         **{"document": document, "title": title, "colours": colours, "statuses": STATUSES},
-        **{"label": tables.label, "cells": tables.cells, "tick": charts.tick},
+        **{"label": tables.label, "cells": tables.cells, "px": charts.px, "tick": charts.tick},
         **{"max_cards": MAX_CARDS, "open_charts": OPEN_CHARTS},
         "shown": [name for name in STATUSES if name == "proved" or any(one[name] for one in document["summary"])],
         "columns": {name: "n" * (name not in _TEXT) + " extra" * (name in _EXTRA) for name in tables.COLUMNS},

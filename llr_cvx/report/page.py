@@ -13,7 +13,7 @@ from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.features import Column, FeatureValue, percent
 from llr_cvx.detection.screening import Detection
 from llr_cvx.proofs.certificate import shown_gap
-from llr_cvx.report.pages import px, render
+from llr_cvx.report.pages import render
 
 #: At most this many outliers are shown, each in the table and on a card; more than people read, and browsers are quick.
 MAX_SHOWN = 300
@@ -73,15 +73,14 @@ class Distribution:
         heights, _ = np.histogram(place[:known], bars, (low, high))
         self.x = (np.nan_to_num(place, nan=low) - low) / (high - low) * WIDTH
         room, tall = WIDTH / bars, np.maximum(heights / heights.max() * (HEIGHT - 4), 0.8)
-        drawn = ((px(k * room), px(tall[k])) for k in np.flatnonzero(heights))
-        self.path = "".join(f"M{left} 29v-{high}h{px(room - 1)}V29z" for left, high in drawn)
+        self.path = "".join(f"M{k * room:.1f} 29v-{tall[k]:.1f}h{room - 1:.1f}V29z" for k in np.flatnonzero(heights))
 
     def mark(self, row: int) -> str:
         """A line at the value of a row, or an arrow if it lies beyond the edge."""
         x = float(self.x[row])
         if -1e-9 <= x <= WIDTH + 1e-9:
-            return f"M{px(np.clip(x, 1.5, WIDTH - 1.5) - 1.5)} 0h3v30h-3z"
-        return f"M{px(WIDTH)} 15l-9 -7v14z" if x > 0 else "M0 15l9 -7v14z"
+            return f"M{np.clip(x, 1.5, WIDTH - 1.5) - 1.5:.1f} 0h3v30h-3z"
+        return f"M{WIDTH:g} 15l-9 -7v14z" if x > 0 else "M0 15l9 -7v14z"
 
 
 def histogram(scores: FloatArray, held: FloatArray, offset: float | None) -> dict[str, Any]:
@@ -97,14 +96,14 @@ def histogram(scores: FloatArray, held: FloatArray, offset: float | None) -> dic
     expected = np.histogram(held, edges)[0] * (len(scores) / max(len(held), 1))
     unit = 110.0 / max((counts["out"] + counts["known"]).max(), expected.max(), 1.0)
     room = 420.0 / (len(edges) - 1)
-    line = "M10 120" + "".join(f"V{px(120 - n * unit)}h{px(room)}" for n in expected) + "V120"
+    line = "M10 120" + "".join(f"V{120 - n * unit:.1f}h{room:.2f}" for n in expected) + "V120"
     return {
         "bars": [
-            (kind, px(10.5 + k * room), px(120 - tall), px(room - 1), px(tall))
+            (kind, *np.round([10.5 + k * room, 120 - tall, room - 1, tall], 1).tolist())
             for kind, found in counts.items()
             for k in np.flatnonzero(found)
             for tall in [max(found[k] * unit, 2.0)]
         ],
         "line": line if len(held) else "",
-        "cut": "" if offset is None else px(10 + (offset - first) / step * room),
+        "cut": "" if offset is None else round(10 + (offset - first) / step * room, 1),
     }

@@ -29,11 +29,5 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         # No mark in a name may change the direction of the text around it.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.globals["px"] = px
     environment.filters["hash"] = lambda text: f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
     return str(environment.get_template(template).render(values))
-
-
-def px(x: float) -> str:
-    """A coordinate with at most one decimal."""
-    return f"{x:.1f}".rstrip("0").rstrip(".")
