@@ -56,7 +56,7 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
             elif data.startswith(b"{"):
                 frame = pandas.DataFrame([json.loads(line) for line in data.splitlines() if line.strip()])
             else:
-                frame = _read_text(pandas, data, **text)
+                frame = _read_text(data, **text)
         frame = _checked(frame)
         frame.attrs["source"] = name
         return frame
@@ -100,14 +100,11 @@ def _checked(frame: Any) -> Any:
 
 
 def _read_text(
-    pandas: Any,
-    data: bytes,
-    sep: str | None = None,
-    decimal: str = ".",
-    encoding: str | None = None,
-    id_column: str | None = None,
+    data: bytes, sep: str | None = None, decimal: str = ".", encoding: str | None = None, id_column: str | None = None
 ) -> Any:
     """The frame, its rows named by their lines; `encoding` is that of a text which is not UTF-8."""
+    import pandas
+
     text = _decoded(data, encoding)
     sep = (sep or separator_of(text)).replace("\\t", "\t")
     lines, header = list[int](), list[str]()

@@ -22,12 +22,9 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     (True, False)
     """
     jinja2 = needed("jinja2", "tables", "pages")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("llr_cvx", ""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        # No mark in a name may change the direction of the text around it.
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
+    loader = jinja2.PackageLoader("llr_cvx", "")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["hash"] = lambda text: f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+    # No mark in a name may change the direction of the text around it.
+    environment.finalize = lambda value: printable(value) if type(value) is str else value
     return str(environment.get_template(template).render(values))
