@@ -32,11 +32,11 @@ WITH_COMMA, WITH_POINT = r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", r"[+-]?(?!\d{1,
 
 
 def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
-    """Read a table as a DataFrame; "-" is standard input. The first bytes say what it is; else it is text.
+    """Read a table as a DataFrame; "-" is standard input. The first bytes say what it is; what is nothing else is text.
 
-    That is the first sheet of a workbook unless another is named; for `text` see `_read_text`. The index says where
-    each row stands, by its name: the "line" of a text, else the "row". The name of the file is in attrs["source"].
-    Raises OSError or ValueError, which name the file, the place in it and the option that helps.
+    Of a workbook, that is the first sheet unless another is named; for `text` see `_read_text`. The index says where
+    each row stands: its name is "line" for a text, else "row". The name of the file is attrs["source"]. Raises OSError
+    or ValueError, which name the file, the place in it and the option that helps.
     """
     piped = str(path) == "-"
     name = "standard input" if piped else str(path)
