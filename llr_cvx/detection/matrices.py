@@ -32,11 +32,9 @@ def read_columns(
         lines = [(k, row) for k, row in cells_of(text, separator_of(text), strict=True) if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not CSV in UTF-8: {error}") from None
-    names = [name.strip() for name in lines[0][1]] if lines else []
-    if all(map(is_number, names)):
-        names = [str(k + 1) for k in range(len(names))]
-    else:
-        lines = lines[1:]
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    bare = all(map(is_number, header))
+    names, lines = ([str(k + 1) for k in range(len(header))], lines) if bare else (header, lines[1:])
     kept = [k for k, name in enumerate(names) if name not in drop]
     if not lines or not kept:
         raise ValueError(f"{path} has no {'columns left to use' if lines else 'rows'}: rows of numbers are needed")

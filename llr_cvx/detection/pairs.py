@@ -91,16 +91,16 @@ def read_pair(
     shared = [name for name in used if name not in lacking]
     filled = [name for name in shared if known[name].notna().any()]
     frames, gone = list[Any](), list[Any]()
-    for table in tables:
+    for source, table in zip((good, new), tables, strict=True):
         frame, absent = table[shared], table[filled].isna()
         if named in table:
             labels = table[named].map(str, na_action="ignore").fillna("").str.strip()
-            problems += _repeated(table, labels)
+            problems += _repeated(source, labels)
             frame = frame.set_axis(labels)
         elif table.index.name == "line":
             frame = frame.set_axis(range(1, len(frame) + 1))
         if missing == "refuse":
-            problems += _absent(table, absent)
+            problems += _absent(source, absent)
         left_out = absent.any(axis=1).to_numpy() & (missing == "drop")
         gone.append(frame.index[left_out].astype(str))
         frames.append(frame[~left_out])
@@ -109,8 +109,8 @@ def read_pair(
     if problems:
         raise TableProblems(problems)
     if any(map(len, gone)):
-        some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
-        notes.append(f"left out for missing values: {some}")
+        rows = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
+        notes.append(f"left out for missing values: {rows}")
     numbers = {n: [frame[n].dropna().to_numpy(float) for frame in frames] for n in frames[0].select_dtypes("number")}
     return frames[0], frames[1], [*notes, *row_name_note(numbers)]
 
@@ -136,21 +136,20 @@ def _misfits(known: Any, checked: Any, name: str) -> Iterator[str]:
             yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
 
 
-def _absent(table: Any, absent: Any) -> Iterator[str]:
+def _absent(source: str, absent: Any) -> Iterator[str]:
     """The columns with missing values, in one line."""
     counts, place = absent.sum(), absent.index.name
     if some := [f"{n!r} ({m}, first in {place} {absent[n].idxmax()})" for n, m in counts[counts > 0].items()]:
-        cure = "--missing median, indicator or drop"
-        yield f"{table.attrs['source']} has missing values in {listing(some, quoted=False)}: {cure}"
+        yield f"{source} has missing values in {listing(some, quoted=False)}: --missing median, indicator or drop"
 
 
-def _repeated(table: Any, ids: Any) -> Iterator[str]:
+def _repeated(source: str, ids: Any) -> Iterator[str]:
     """The first row whose id is empty or that of another row."""
     for row in ids.index[(ids == "") | ids.duplicated()][:1]:
         first = f"{ids.index.name} {ids.index[ids == ids[row]][0]}"
         what = f": the id {ids[row]!r} is that of {first} already" if ids[row] else " is empty"
         cure = f"give every row a unique id, or ignore the column ({_drop([ids.name])}) to number the rows"
-        yield f"{table.attrs['source']}, {ids.index.name} {row}, column {ids.name!r}{what}: {cure}"
+        yield f"{source}, {ids.index.name} {row}, column {ids.name!r}{what}: {cure}"
 
 
 def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:

@@ -1,7 +1,6 @@
 """Read a table by pandas: CSV and its relatives, compressed or not, Parquet, Feather, Excel and JSON lines.
 
-Files are read whole, up to a limit that holds for what they unpack to as well. Rows are numbered from 1, without the
-header line.
+Files are read whole, up to a limit that holds for what they unpack to as well.
 """
 
 from __future__ import annotations
@@ -38,13 +37,12 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
     each row stands: its name is "line" for a text, else "row". The name of the file is attrs["source"]. Raises OSError
     or ValueError, which name the file, the place in it and the option that helps.
     """
-    piped = str(path) == "-"
-    name = "standard input" if piped else str(path)
-    pandas = needed("pandas", "tables", "tables")
-    data = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1)
+    name, stream = ("standard input", sys.stdin.buffer) if str(path) == "-" else (str(path), None)
+    pandas, data = needed("pandas", "tables", "tables"), contents(path, stream, MAX_BYTES + 1)
     try:
         if unpack := next((unpack for start, unpack in UNPACK.items() if data.startswith(start)), None):
-            data = data if WORKBOOK in data else unpack(io.BytesIO(data)).read(MAX_BYTES + 1)
+            is_workbook = b"[Content_Types].xml" in data  # an archive with this entry
+            data = data if is_workbook else unpack(io.BytesIO(data)).read(MAX_BYTES + 1)
         _limit(len(data))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles of a workbook, and mixed types in a column
@@ -57,9 +55,7 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
                 frame = pandas.DataFrame([json.loads(line) for line in data.splitlines() if line.strip()])
             else:
                 frame = _read_text(data, **text)
-        frame = _checked(frame)
-        frame.attrs["source"] = name
-        return frame
+        return _checked(frame, name)
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
         raise ValueError(f"{name} cannot be read: {error}") from None
 
@@ -72,9 +68,8 @@ def _only_file(packed: io.BytesIO) -> Any:
     return archive.open(names[0])
 
 
-#: How packed files begin, and what unpacks them; a workbook is a ZIP archive with this entry.
+#: How packed files begin, and what unpacks them.
 UNPACK: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open, b"PK": _only_file}
-WORKBOOK = b"[Content_Types].xml"
 
 
 def _limit(size: int) -> None:
@@ -82,7 +77,7 @@ def _limit(size: int) -> None:
         raise ValueError(f"it holds more than {MAX_BYTES:,} bytes")
 
 
-def _checked(frame: Any) -> Any:
+def _checked(frame: Any, source: str) -> Any:
     """The frame with a checked header, and rows found by their line or number, without those that are empty."""
     names = ["" if name != name else str(name).strip() for name in frame.columns]
     if not any(names):
@@ -96,6 +91,7 @@ def _checked(frame: Any) -> Any:
         frame = frame.set_axis(range(1, len(frame) + 1)).rename_axis("row")
     if not len(frame := frame.dropna(how="all")):
         raise ValueError("it has a header but no rows")
+    frame.attrs["source"] = source
     return frame
 
 

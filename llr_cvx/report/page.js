@@ -1,4 +1,3 @@
-"use strict";
 const table = document.getElementById("rows"), body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
 heads.forEach((head, k) => {
   const value = row => row.cells[k].textContent.replace("−", "-");

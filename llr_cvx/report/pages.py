@@ -6,7 +6,6 @@ Jinja2 escapes every name and value. Whatever they contain, a page loads nothing
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -14,7 +13,7 @@ from llr_cvx.extras import needed
 from llr_cvx.text import printable
 
 
-def render(template: str, values: Mapping[str, Any]) -> str:
+def render(template: str, values: dict[str, Any]) -> str:
     """Fill in a template of the package that extends report/base.html and names its `styles` and `script`, if any.
 
     >>> page = render("report/base.html", {"title": "<i>", "styles": ["report/page.css"]})
