@@ -52,17 +52,17 @@ def cells_of(text: str, sep: str, strict: bool = False) -> Iterator[tuple[int, l
     return ((reader.line_num, row) for row in reader if len(row) > 1 or any(map(str.strip, row)))
 
 
-def is_number(cell: str) -> bool:
+def is_number(cell: Any) -> bool:
     """Whether a cell can be read as a number, finite or not.
 
-    >>> [is_number(cell) for cell in ("1.5", "nan", "1_000", "red")]
-    [True, True, False, False]
+    >>> [is_number(cell) for cell in ("1.5", 2, "nan", "1_000", "red")]
+    [True, True, True, False, False]
     """
     try:
         float(cell)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         return False
-    return "_" not in cell  # Python reads 1_000 as a number, but in a table it is text
+    return "_" not in str(cell)  # Python reads 1_000 as a number, but in a table it is text
 
 
 def shortened(name: str, limit: int) -> str:

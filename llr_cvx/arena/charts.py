@@ -113,6 +113,11 @@ def profile_chart(results: Sequence[Result], colours: Mapping[str, str]) -> Char
     return Chart("", f"Share of problems proved against {x.name}", x, y, lines, [])
 
 
+def px(x: float) -> str:
+    """A coordinate with at most one decimal."""
+    return f"{x:.1f}".rstrip("0").rstrip(".")
+
+
 def tick(value: float) -> str:
     """A power of ten in few characters.
 

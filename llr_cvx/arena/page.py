@@ -8,7 +8,6 @@ from typing import Any
 
 from llr_cvx.arena import charts, tables
 from llr_cvx.arena.judge import STATUSES
-from llr_cvx.report.charts import px
 from llr_cvx.report.pages import render
 
 #: Failures that get a card, and problems whose chart is shown at once; the other charts are folded away.
@@ -29,7 +28,7 @@ def render_arena(document: Mapping[str, Any], title: str = "Arena") -> str:
     traced.sort(key=lambda rows: -rows[0]["N"] * rows[0]["d"])
     values = {
         **{"document": document, "title": title, "colours": colours, "statuses": STATUSES},
-        **{"label": tables.label, "cells": tables.cells, "px": px, "tick": charts.tick},
+        **{"label": tables.label, "cells": tables.cells, "px": charts.px, "tick": charts.tick},
         **{"max_cards": MAX_CARDS, "open_charts": OPEN_CHARTS},
         "shown": [name for name in STATUSES if name == "proved" or any(one[name] for one in document["summary"])],
         "columns": {name: "n" * (name not in _TEXT) + " extra" * (name in _EXTRA) for name in tables.COLUMNS},
@@ -38,4 +37,4 @@ def render_arena(document: Mapping[str, Any], title: str = "Arena") -> str:
         "conclusion": tables.conclusion(document).splitlines(),
         "conditions": tables.conditions(document["conditions"]),
     }
-    return render("arena/page.html", ["report/page.css", "arena/page.css"], values)
+    return render("arena/page.html", values)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
+from decimal import ROUND_CEILING, Context
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, get_args
@@ -15,17 +17,17 @@ from llr_cvx import validation as check
 from llr_cvx.archive import replacing
 from llr_cvx.cli import options as opt
 from llr_cvx.cli.files import as_json
-from llr_cvx.cli.outliers import how_chosen, print_outliers
 from llr_cvx.detection.estimator import LLRDetector
+from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.pairs import Missing, TableProblems, read_pair
-from llr_cvx.detection.result import Detection
 from llr_cvx.detection.scalers import SCALINGS
-from llr_cvx.detection.screening import MIN_INLIERS, detect
+from llr_cvx.detection.screening import MIN_INLIERS, ROW_NUMBERING, Detection, detect
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.detection.settings import SETTINGS
 from llr_cvx.inputs import is_special
 from llr_cvx.outputs import is_stdout
 from llr_cvx.progress import Descent
+from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.page import render_report
 from llr_cvx.solution import SolverError
 from llr_cvx.text import csv_cell
@@ -40,6 +42,8 @@ TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
 #: Options about reading the tables, and those that name an output.
 FILES = ("inliers", "test", "id_column", "drop", "missing", "sheets", "sep", "decimal", "encoding")
 OUTPUTS = ("out", "report", "json_file")
+#: A proven interval within this distance of log r is printed as log r +- that distance.
+MAX_SYMMETRIC_REACH = 0.01
 
 FORMATS = "CSV, also compressed, Parquet, Feather, Excel or JSON lines; - for standard input"
 SHEET_HELP = "Sheet of a workbook, by name or number; twice if the test rows are in another. [default: the first]"
@@ -122,7 +126,7 @@ def command(**options: Any) -> None:
         raise click.exceptions.Exit(1) from error
     except (ValueError, TypeError, OSError, ImportError, SolverError) as error:
         raise click.ClickException(str(error)) from error
-    print_outliers(run, options["top"], options["quiet"])
+    _print(run, options["top"], options["quiet"])
     if options["verbose"]:
         steps = zip(("reading", "fitting and explaining", "writing"), pairwise(clock), strict=True)
         opt.say("; ".join(f"{step} {after - before:.2f} s" for step, (before, after) in steps), err=True)
@@ -182,10 +186,8 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
             stream: IO[bytes] = stack.enter_context(replacing(path))
             if kind == "out":
                 _write_scores(run.scores(), stream, Path(path).suffix.lower())
-            elif kind == "report":
-                stream.write(render_report(run).encode())
             else:
-                stream.write(as_json(run.as_dict() | how_chosen(run)))
+                stream.write(render_report(run).encode() if kind == "report" else as_json(run.as_dict()))
 
 
 def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:
@@ -200,3 +202,45 @@ def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:
         scores.to_excel(stream, index=False, engine="openpyxl")
     else:
         stream.write(scores.to_csv(index=False, lineterminator="\n").encode())
+
+
+def _print(run: Detection, top: int, quiet: bool) -> None:
+    """Print notes, decision and outliers; the worst rows if there is none."""
+    solution, shown, more = run.detector.solution_, run.worst[:top], len(run.explanations) - top
+    opt.say(*(f"note: {note}" for note in run.notes if not quiet), err=True)
+    opt.say(*filter(None, [run.chosen]), *run.decision())
+    n = int((solution.problem.y < 0).sum())
+    base = f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}"
+    opt.say(f"{base}; a row's log r is this plus its contributions")
+    if run.numbered:
+        opt.say(ROW_NUMBERING)
+    if shown and not run.explanations:
+        opt.say(f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:")
+    for e in shown:
+        opt.say("", *_lines(run, e))
+    if more > 0:
+        opt.say("", f"... and {more} more")
+    gap = shown_gap(solution.certificate.relative_gap, ".1e")
+    accuracy = f"proven relative gap {gap} (asked for {run.detector.tol:.0e})"
+    opt.say("", f"{solution.solver}: {solution.status}, {accuracy}, {solution.seconds:.2f} s")
+
+
+def _lines(run: Detection, e: Explanation) -> Iterator[str]:
+    p = f"p = {run.pvalues[e.row - len(run.inliers)]:.3g}, " if run.held_out else ""
+    part = f"base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g}"
+    proof = f"proven {_interval(e)}{'' if e.certain else ': crosses the threshold'}"
+    yield f"#{e.rank} {run.name_of(e.row)}: {p}r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} = {part} ({proof})"
+    yield from e.details()
+    if e.shares_with:
+        others = [run.name_of(row) for row in e.shares_with[:10]]
+        more = e.group_size - 1 - len(others)
+        yield f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}"
+
+
+def _interval(e: Explanation) -> str:
+    """Both ends, or +- the larger distance, rounded up, if four digits would not distinguish them from log r."""
+    low, high = e.interval
+    reach = max(high - e.log_ratio, e.log_ratio - low, 0.0)
+    if not 0.0 < reach <= MAX_SYMMETRIC_REACH:
+        return f"{low:.4g} to {high:.4g}" if reach else "± 0"
+    return f"± {float(Context(1, ROUND_CEILING).create_decimal_from_float(reach)):.0e}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from llr_cvx import archive
 from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.matrices import read_columns
-from llr_cvx.inputs import is_special, opened
+from llr_cvx.inputs import contents, is_special
 
 
 def read_weights(path: str | Path) -> FloatArray:
@@ -20,23 +21,15 @@ def read_weights(path: str | Path) -> FloatArray:
 
     Raises FileNotFoundError or OSError if it cannot be opened, ValueError or TypeError if it holds no such matrix.
     """
-    if not is_special(path):
-        return _weights(path, Path(path).suffix.lower(), None)
-    with opened(path) as stream:
-        start = stream.read(2)
-        stream.seek(0)
-        return _weights(path, {b"PK": ".npz", b"\x93N": ".npy"}.get(start, ".csv"), stream)
-
-
-def _weights(path: str | Path, suffix: str, stream: IO[bytes] | None) -> FloatArray:
+    suffix, stream = Path(path).suffix.lower(), None
+    if is_special(path):
+        stream = io.BufferedReader(io.BytesIO(contents(path)))
+        suffix = {b"PK": ".npz", b"\x93N": ".npy"}.get(stream.peek(2)[:2], ".csv")
     if suffix == ".csv":
         return read_columns(path, stream=stream)[1]
-    if suffix == ".npz":
-        W = archive.load(path, required=("W",), stream=stream)["W"]
-    elif suffix == ".npy":
-        W = archive.load_array(path, stream)
-    else:
+    if suffix not in (".npz", ".npy"):
         raise ValueError(f"{path}: W must be a .npy, .npz or .csv file, got {suffix or 'no suffix'!r}")
+    W = archive.load(path, ("W",), stream=stream)["W"] if suffix == ".npz" else archive.load_array(path, stream)
     return check.real_array(W, f"W in {path}", ndim=2)
 
 

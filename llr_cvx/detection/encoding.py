@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.detection.labels import known_inliers
 from llr_cvx.extras import needed
+from llr_cvx.text import is_number
 
 #: What a category that no fitted row has, and a missing one, are called.
 UNSEEN, ABSENT = "(not seen)", "(missing)"
@@ -31,7 +32,7 @@ def kind_of(column: Any) -> Kind:
     """What the values of a pandas Series are; text is a date if all of it is written like 2024-12-31.
 
     >>> import pandas as pd
-    >>> [kind_of(pd.Series(values)) for values in ([1, None], [True, False], ["2024-12-31"], ["red", "5"], [None])]
+    >>> [kind_of(pd.Series(values)) for values in ([1, None], [True, False], ["2024-12-31"], ["1_0", "5"], [None])]
     ['number', 'boolean', 'date', 'category', 'empty']
     >>> kind_of(pd.Series(["1.5", 10**25, None]))  # whatever type they are stored with
     'number'
@@ -43,32 +44,27 @@ def kind_of(column: Any) -> Kind:
         return "empty"
     if infer_dtype(found.astype(object)) == "boolean":
         return "boolean"
-    if not np.isnan(numbers_of(found, "number")).any():
+    if not np.isnan(values_of(found, "number")).any():
         return "number"
     text = found.astype(str)
-    is_date = text.str.match(r"\d{4}-\d\d-\d\d").all() and not np.isnan(numbers_of(text, "date")).any()
+    is_date = text.str.match(r"\d{4}-\d\d-\d\d").all() and not np.isnan(values_of(text, "date")).any()
     return "date" if is_date else "category"
 
 
-def numbers_of(column: Any, kind: Kind) -> FloatArray:
-    """The values of a Series as numbers, dates in days since 1970; NaN where they are missing or of another kind."""
+def values_of(column: Any, kind: Kind) -> Any:
+    """Levels of a category, else numbers, with dates in days since 1970; NaN where missing or of another kind."""
     import pandas as pd
 
+    if kind == "category":
+        return levels_of(column)
     if kind == "date":
         days = pd.to_datetime(column.astype(object), format="ISO8601", errors="coerce", utc=True)
-        column = (days - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    elif kind == "boolean":
-        column = column.astype(object).map({True: 1.0, False: 0.0})
-    elif not pd.api.types.is_numeric_dtype(column):
-        column = column.astype(object).map(_as_float, na_action="ignore")
-    return np.asarray(column.to_numpy(float, na_value=np.nan))
-
-
-def _as_float(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return np.nan
+        return (days - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    if kind == "boolean":
+        return column.astype(object).map({True: 1.0, False: 0.0}).astype(float)
+    if not pd.api.types.is_numeric_dtype(column):
+        column = column.astype(object).map(lambda cell: float(cell) if is_number(cell) else np.nan)
+    return pd.Series(column.to_numpy(float, na_value=np.nan), column.index)
 
 
 def levels_of(column: Any) -> Any:
@@ -88,8 +84,7 @@ def _level(text: str) -> str:
     text = text.strip()
     if text.casefold() in ("true", "false"):
         return text.capitalize()
-    number = _as_float(text)
-    return f"{number:.17g}" if np.isfinite(number) else text
+    return f"{float(text):.17g}" if is_number(text) and np.isfinite(float(text)) else text
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -147,11 +142,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
         self.kinds_ = {name: kind_of(frame[name]) for name in frame}
         self.left_out_ = {name: why for name in frame if (why := self._useless(frame[name], self.kinds_[name]))}
-        used = [name for name in frame if name not in self.left_out_]
-        if not used:
+        self._used = {name: kind for name, kind in self.kinds_.items() if name not in self.left_out_}
+        if not self._used:
             raise ValueError("no column is left: each is constant among the known inliers, or names the rows")
-        text = [name for name in used if self.kinds_[name] == "category"]
-        numeric = [name for name in used if name not in text]
+        text = [name for name, kind in self._used.items() if kind == "category"]
+        numeric = [name for name in self._used if name not in text]
         absent, fill = ({ABSENT}, "constant") if self.missing == "indicator" else (set[str](), "most_frequent")
         known = [{*levels_of(frame[name]).dropna(), *absent} - {UNSEEN} for name in text]
         self._levels = {name: [*sorted(levels), UNSEEN] for name, levels in zip(text, known, strict=True)}
@@ -189,11 +184,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _useless(self, column: Any, kind: Kind) -> str:
         """Why to leave a column out, or nothing."""
-        import pandas as pd
-
-        values = levels_of(column) if kind == "category" else pd.Series(numbers_of(column, kind))
-        distinct = values.nunique(dropna=self.missing != "indicator")
-        if kind == "category" and distinct > max(MAX_FEW_NAMES, len(values) / 2):
+        distinct = values_of(column, kind).nunique(dropna=self.missing != "indicator")
+        if kind == "category" and distinct > max(MAX_FEW_NAMES, len(column) / 2):
             return "row names"
         return "constant" if kind == "empty" or distinct <= 1 else ""
 
@@ -202,14 +194,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         import pandas as pd
 
         columns = {}
-        for name, kind in self.kinds_.items():
-            if name in self.left_out_:
-                continue
+        for name, kind in self._used.items():
+            values = values_of(frame[name], kind)
             if kind == "category":
-                levels = levels_of(frame[name])
-                values = levels.where(levels.isin(self._levels[name]) | levels.isna(), UNSEEN)
-            else:
-                values = pd.Series(numbers_of(frame[name], kind), frame.index)
+                values = values.where(values.isin(self._levels[name]) | values.isna(), UNSEEN)
             wrong = values.isna() & (frame[name].notna() | (self.missing == "refuse"))
             if wrong.any():
                 raise ValueError(

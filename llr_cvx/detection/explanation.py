@@ -112,12 +112,9 @@ def explain_rows(features: Features, rows: IntArray, offset: float, group_rtol: 
     rows = rows[np.argsort(log_ratio[rows], kind="stable")]
     low, high = (solution.problem.base + end for end in solution.certificate.score_bounds)
     label = groups(solution, group_rtol)
-    members: dict[int, list[int]] = {}
-    for i in rows:
-        members.setdefault(int(label[i]), []).append(int(i))
 
     def explained(rank: int, i: int) -> Explanation:
-        others, alike = features.unselected(i), members[int(label[i])]
+        others, alike = features.unselected(i), rows[label[rows] == label[i]].tolist()
         return Explanation(
             rank=rank,
             row=int(i),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from llr_cvx.arrays import BoolArray, FloatArray
-from llr_cvx.detection.encoding import kind_of, levels_of, numbers_of
+from llr_cvx.detection.encoding import kind_of, levels_of, values_of
 from llr_cvx.detection.partitions import is_pandas
 
 #: Quantiles of the inliers that bound the typical range of a feature; a level seen in less than the first is unusual.
@@ -123,9 +123,9 @@ def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column
         if k >= values.shape[1]:  # an intercept
             columns.append(_number(name, np.ones(len(known)), known))
         elif not is_pandas(values):
-            columns.append(_number(name, np.asarray(values[:, k], dtype=float), known))
+            columns.append(_number(name, values[:, k], known))
         elif (kind := kind_of(values.iloc[:, k])) in ("number", "date"):
-            columns.append(_number(name, numbers_of(values.iloc[:, k], kind), known, kind == "date"))
+            columns.append(_number(name, values_of(values.iloc[:, k], kind), known, kind == "date"))
         else:
             levels = levels_of(values.iloc[:, k]).fillna("missing")
             share = levels[known].value_counts(normalize=True)
@@ -135,7 +135,8 @@ def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column
     return columns
 
 
-def _number(name: str, order: FloatArray, known: BoolArray, date: bool = False) -> Column:
+def _number(name: str, numbers: Any, known: BoolArray, date: bool = False) -> Column:
+    order = np.asarray(numbers, dtype=float)
     gone = np.isnan(order)
     inliers = np.sort(order[known & ~gone])
     below, upto = (np.searchsorted(inliers, order, side) / max(len(inliers), 1) for side in ("left", "right"))

@@ -11,6 +11,7 @@ from typing import IO
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.detection.tables import read_table
 from llr_cvx.inputs import contents
 from llr_cvx.text import cells_of, is_number, separator_of
 
@@ -24,20 +25,16 @@ def read_columns(
     naming file, line and column. Parquet is left to pandas.
     """
     if Path(path).suffix.lower() in (".parquet", ".pq"):
-        from llr_cvx.detection.tables import read_table
-
-        frame = read_table(path).frame.drop(columns=list(drop), errors="ignore")
+        frame = read_table(path).drop(columns=list(drop), errors="ignore")
         return list(frame), frame.to_numpy(float)
     try:
         text = contents(path, stream).decode("utf-8-sig")
         lines = [(k, row) for k, row in cells_of(text, separator_of(text), strict=True) if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not CSV in UTF-8: {error}") from None
-    names = [name.strip() for name in lines[0][1]] if lines else []
-    if all(map(is_number, names)):
-        names = [str(k + 1) for k in range(len(names))]
-    else:
-        lines = lines[1:]
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    bare = all(map(is_number, header))
+    names, lines = ([str(k + 1) for k in range(len(header))], lines) if bare else (header, lines[1:])
     kept = [k for k, name in enumerate(names) if name not in drop]
     if not lines or not kept:
         raise ValueError(f"{path} has no {'columns left to use' if lines else 'rows'}: rows of numbers are needed")

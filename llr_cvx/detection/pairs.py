@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
-from llr_cvx.detection.encoding import kind_of, numbers_of
-from llr_cvx.detection.tables import NAMELESS, Table, alike, read_table
+from llr_cvx.detection.encoding import kind_of, values_of
+from llr_cvx.detection.tables import NAMELESS, alike, read_table
 from llr_cvx.text import printable
 
 DECIMAL_COMMA = r"[+-]?\d[\d.]*,\d+"
@@ -56,8 +56,7 @@ def read_pair(
     Returns both as DataFrames with the same columns, rows named by the index and the file by attrs["source"], and
     notes for the reader. Raises TableProblems with every problem of both files.
     """
-    tables: list[Table] = []
-    problems, notes = [], []
+    tables, problems, notes = list[Any](), list[str](), list[str]()
     for path, sheet in ((inliers, sheets[:1]), (test, sheets[-1:])):
         try:
             tables.append(read_table(path, *sheet, id_column=id_column, **text))
@@ -66,98 +65,91 @@ def read_pair(
     if problems:
         raise TableProblems(problems)
     known, checked = tables
-    similar = {name: alike(known.frame, name) for name in checked.frame if name not in known.frame}
-    if renamed := {name: other for name, other in similar.items() if other and other not in checked.frame}:
-        checked.frame.rename(columns=renamed, inplace=True)
-        notes.append(f"matched up to case and blanks in {checked.source}: {listing(renamed)}")
-    dropped = {name: {alike(table.frame, name) for table in tables} - {None} for name in drop}
-    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if not found]
-    ids = [None if id_column is None else alike(table.frame, id_column) for table in tables]
-    if id_column is not None and ids[1] is None:
-        problems.append(f"{checked.source} has no column {id_column!r}; its columns are {listing(checked.frame)}")
-    unused = set().union(ids, *dropped.values())
-    used = [name for name in known.frame if name not in unused]
-    if unnamed := [name for name in used if name.startswith(NAMELESS)]:
-        notes.append(f"left out of {known.source}: a column without a name, as pandas writes row numbers")
-        used = [name for name in used if name not in unnamed]
+    good, new = (table.attrs["source"] for table in tables)
+    similar = {alike(checked, name): name for name in known if name not in checked}
+    if renamed := {found: name for found, name in similar.items() if found and found not in known}:
+        checked.rename(columns=renamed, inplace=True)
+        notes.append(f"matched up to case and blanks in {new}: {listing(renamed)}")
+    columns = dict.fromkeys([*known, *checked])
+    named = None if id_column is None else alike(columns, id_column)
+    if id_column is not None and named not in checked:
+        problems.append(f"{new} has no column {id_column!r}; its columns are {listing(checked)}")
+    dropped = {name: alike(columns, name) for name in drop}
+    problems += [f"no column {name!r} to drop in either file" for name, found in dropped.items() if found is None]
+    unused = {named, *dropped.values()}
+    if nameless := [name for name in known if name.startswith(NAMELESS) and name not in unused]:
+        notes.append(f"left out of {good}: a column without a name, as pandas writes row numbers")
+    used = [name for name in known if name not in unused and name not in nameless]
     if not used:
-        problems.append(f"{known.source} has no columns left to use: its columns are {listing(known.frame)}")
-    if lacking := [name for name in used if name not in checked.frame]:
-        cure = f"its columns are {listing(checked.frame)}" if lacking == used else _drop(lacking)
-        problems.append(f"{known.source} has {listing(lacking)}, which {checked.source} has not: {cure}")
-    others = [name for name in checked.frame if name not in {*known.frame, *unused} and not name.startswith(NAMELESS)]
-    if others:
-        notes.append(f"ignored in {checked.source}: {listing(others)}, which {known.source} has not")
+        problems.append(f"{good} has no columns left to use: its columns are {listing(known)}")
+    if lacking := [name for name in used if name not in checked]:
+        cure = f"its columns are {listing(checked)}" if lacking == used else _drop(lacking)
+        problems.append(f"{good} has {listing(lacking)}, which {new} has not: {cure}")
+    if others := [name for name in columns if name not in known and name not in unused]:
+        notes.append(f"ignored in {new}: {listing(others)}, which {good} has not")
     problems += [problem for name in used for problem in _misfits(known, checked, name)]
-    filled = [name for name in used if name not in lacking and known.frame[name].notna().any()]
-    frames = []
-    for table, name in zip(tables, ids, strict=True):
-        problems += _repeated(table, name) if name else []
-        problems += _absent(table, filled) if missing == "refuse" else []
-        frame = table.frame[[column for column in used if column not in lacking]]
-        frames.append(frame if name is None else frame.set_axis(_ids(table, name), axis=0))
-        frames[-1].attrs["source"] = table.source
+    shared = [name for name in used if name not in lacking]
+    filled = [name for name in shared if known[name].notna().any()]
+    frames, gone = list[Any](), list[Any]()
+    for source, table in zip((good, new), tables, strict=True):
+        frame, absent = table[shared], table[filled].isna()
+        if named in table:
+            labels = table[named].map(str, na_action="ignore").fillna("").str.strip()
+            problems += _repeated(source, labels)
+            frame = frame.set_axis(labels)
+        elif table.index.name == "line":
+            frame = frame.set_axis(range(1, len(frame) + 1))
+        if missing == "refuse":
+            problems += _absent(source, absent)
+        left_out = absent.any(axis=1).to_numpy() & (missing == "drop")
+        gone.append(frame.index[left_out].astype(str))
+        frames.append(frame[~left_out])
+    if not all(map(len, frames)):
+        problems.append("every row of a file has a missing value: --missing median")
     if problems:
         raise TableProblems(problems)
-    if missing == "drop":
-        gone = [frame.index[frame[filled].isna().any(axis=1)].astype(str) for frame in frames]
-        frames = [frame.dropna(subset=filled) for frame in frames]
-        if not all(map(len, frames)):
-            raise TableProblems(["every row of a file has a missing value: --missing median"])
-        if any(map(len, gone)):
-            some = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
-            notes.append(f"left out for missing values: {some}")
-    numbers = frames[0].select_dtypes("number")
-    numeric = {name: [frame[name].dropna().to_numpy(float) for frame in frames] for name in numbers}
-    return frames[0], frames[1], [*notes, *row_name_note(numeric)]
+    if any(map(len, gone)):
+        rows = f"{len(gone[0])} inliers, and {len(gone[1])} test rows {listing(gone[1])}"
+        notes.append(f"left out for missing values: {rows}")
+    numbers = {n: [frame[n].dropna().to_numpy(float) for frame in frames] for n in frames[0].select_dtypes("number")}
+    return frames[0], frames[1], [*notes, *row_name_note(numbers)]
 
 
-def _ids(table: Table, name: str) -> Any:
-    """A column as text, empty where it is missing."""
-    return table.frame[name].astype(str).where(table.frame[name].notna(), "").str.strip()
-
-
-def _misfits(known: Table, checked: Table, name: str) -> Iterator[str]:
+def _misfits(known: Any, checked: Any, name: str) -> Iterator[str]:
     """Cells that are not of the kind of their column among the inliers."""
-    kind = kind_of(known.frame[name])
+    kind = kind_of(known[name])
     if kind == "category":
-        text = known.frame[name].dropna().astype(str).str.strip()
-        kind = next((of for of in ("number", "date") if np.mean(~np.isnan(numbers_of(text, of))) >= 0.5), "empty")
+        text = known[name].dropna().astype(str).str.strip()
+        kind = next((of for of in ("number", "date") if values_of(text, of).notna().mean() >= 0.5), "empty")
         for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
-            alike = text.str.fullmatch(form)
-            if alike.mean() >= least and text.nunique() > most:
-                cell = text[alike].iloc[0][:40]
-                yield f"{known.source}, column {name!r} holds {what} such as {cell!r}: {cure} or {_drop([name])}"
+            cells = text[text.str.fullmatch(form)]
+            if len(cells) >= least * len(text) and text.nunique() > most:
+                such = f"holds {what} such as {cells.iloc[0][:40]!r}"
+                yield f"{known.attrs['source']}, column {name!r} {such}: {cure} or {_drop([name])}"
                 break
-    for table in (known, checked):
-        if kind == "empty" or name not in table.frame:
-            continue
-        column = table.frame[name]
-        values = numbers_of(column, kind)
-        bad = np.flatnonzero(np.isinf(values) | (np.isnan(values) & column.notna().to_numpy()))
-        if bad.size:
-            cell = str(column.iloc[bad[0]]).strip()
-            more = f" ({bad.size} such cells)" if bad.size > 1 else ""
+    for table in [table for table in (known, checked) if kind != "empty" and name in table]:
+        values = values_of(table[name], kind)
+        if len(wrong := table[name][np.isinf(values) | (values.isna() & table[name].notna())]):
+            cell, more = str(wrong.iloc[0]).strip(), f" ({len(wrong)} such cells)" if len(wrong) > 1 else ""
             cure = "--decimal ," if re.fullmatch(DECIMAL_COMMA, cell) else f"correct it, or {_drop([name])}"
-            place = f"{table.source}, {table.place(column.index[bad[0]])}, column {name!r}"
+            place = f"{table.attrs['source']}, {table.index.name} {wrong.index[0]}, column {name!r}"
             yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
 
 
-def _absent(table: Table, names: Sequence[str]) -> Iterator[str]:
+def _absent(source: str, absent: Any) -> Iterator[str]:
     """The columns with missing values, in one line."""
-    gone = table.frame[names].isna()
-    if found := [f"{n!r} ({gone[n].sum()}, first in {table.place(gone[n].idxmax())})" for n in names if gone[n].any()]:
-        some = listing(found, quoted=False)
-        yield f"{table.source} has missing values in {some}: --missing median, indicator or drop"
+    counts, place = absent.sum(), absent.index.name
+    if some := [f"{n!r} ({m}, first in {place} {absent[n].idxmax()})" for n, m in counts[counts > 0].items()]:
+        yield f"{source} has missing values in {listing(some, quoted=False)}: --missing median, indicator or drop"
 
 
-def _repeated(table: Table, name: str) -> Iterator[str]:
-    ids = _ids(table, name)
+def _repeated(source: str, ids: Any) -> Iterator[str]:
+    """The first row whose id is empty or that of another row."""
     for row in ids.index[(ids == "") | ids.duplicated()][:1]:
-        first = table.place(ids.index[ids == ids[row]][0])
+        first = f"{ids.index.name} {ids.index[ids == ids[row]][0]}"
         what = f": the id {ids[row]!r} is that of {first} already" if ids[row] else " is empty"
-        cure = f"give every row a unique id, or ignore the column ({_drop([name])}) to number the rows"
-        yield f"{table.source}, {table.place(row)}, column {name!r}{what}: {cure}"
+        cure = f"give every row a unique id, or ignore the column ({_drop([ids.name])}) to number the rows"
+        yield f"{source}, {ids.index.name} {row}, column {ids.name!r}{what}: {cure}"
 
 
 def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
@@ -170,8 +162,7 @@ def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
     """
 
     def counts(values: FloatArray) -> bool:
-        ordered = np.sort(values)
-        return len(values) >= MIN_COUNT_ROWS and bool(np.all(ordered % 1 == 0) and np.all(np.diff(ordered) == 1))
+        return len(values) >= MIN_COUNT_ROWS and bool(np.all(values % 1 == 0) and np.all(np.diff(np.sort(values)) == 1))
 
     names = [name for name, tables in columns.items() if ROW_NAME_PATTERN.fullmatch(name) or any(map(counts, tables))]
     subject = f"column {listing(names)} looks" if len(names) == 1 else f"columns {listing(names)} look"

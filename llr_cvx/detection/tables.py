@@ -1,7 +1,6 @@
 """Read a table by pandas: CSV and its relatives, compressed or not, Parquet, Feather, Excel and JSON lines.
 
-Files are read whole, up to a limit that holds for what they unpack to as well. Rows are numbered from 1, without the
-header line.
+Files are read whole, up to a limit that holds for what they unpack to as well.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ import bz2
 import codecs
 import gzip
 import io
+import json
 import lzma
 import sys
 import warnings
 import zipfile
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,33 +30,20 @@ NAMELESS = "Unnamed: "
 WITH_COMMA, WITH_POINT = r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", r"[+-]?(?!\d{1,3}(\.\d{3})+$)\d*\.\d+"
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A data frame, the file that it came from, and, if that was text, the lines of its header and its rows."""
+def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
+    """Read a table as a DataFrame; "-" is standard input. The first bytes say what it is; what is nothing else is text.
 
-    source: str
-    frame: Any
-    lines: Sequence[int] = ()
-
-    def place(self, row: int) -> str:
-        """Where a row stands in the file: the line of a text, else its number."""
-        return f"line {self.lines[row]}" if row < len(self.lines) else f"row {row}"
-
-
-def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table:
-    """Read a table; "-" is standard input. The first bytes say what it is; what is nothing else is text.
-
-    That is the first sheet of a workbook unless another is named. `text` may give `sep`, `decimal`, `encoding`, and
-    `id_column`, whose cells stay as written: 007 is no 7. Raises OSError or ValueError, which name the file, the place
-    in it and the option that helps.
+    Of a workbook, that is the first sheet unless another is named. `text` may give `sep`, `decimal`, `encoding`, and
+    `id_column`, whose cells stay as written: 007 is no 7. The index says where each row stands: its name is "line" for
+    a text, else "row". The name of the file is attrs["source"]. Raises OSError or ValueError, which name the file, the
+    place in it and the option that helps.
     """
-    piped = str(path) == "-"
-    name = "standard input" if piped else str(path)
-    pandas = needed("pandas", "tables", "tables")
-    data, lines = contents(path, sys.stdin.buffer if piped else None, MAX_BYTES + 1), list[int]()
+    name, stream = ("standard input", sys.stdin.buffer) if str(path) == "-" else (str(path), None)
+    pandas, data = needed("pandas", "tables", "tables"), contents(path, stream, MAX_BYTES + 1)
     try:
         if unpack := next((unpack for start, unpack in UNPACK.items() if data.startswith(start)), None):
-            data = data if WORKBOOK in data else unpack(io.BytesIO(data)).read(MAX_BYTES + 1)
+            is_workbook = b"[Content_Types].xml" in data  # an archive with this entry
+            data = data if is_workbook else unpack(io.BytesIO(data)).read(MAX_BYTES + 1)
         _limit(len(data))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles of a workbook, and mixed types in a column
@@ -68,11 +53,10 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Table
                 frame = _read_excel(pandas, data, sheet)
                 name += f", sheet {sheet}" if sheet else ""
             elif data.startswith(b"{"):
-                given = {"lines": True, "dtype": False, "convert_dates": False, "precise_float": True}
-                frame = pandas.read_json(io.BytesIO(data), **given)
+                frame = pandas.DataFrame([json.loads(line) for line in data.splitlines() if line.strip()])
             else:
-                frame, lines = _read_text(pandas, data, **text)
-        return Table(name, _checked(frame), lines)
+                frame = _read_text(data, **text)
+        return _checked(frame, name)
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
         raise ValueError(f"{name} cannot be read: {error}") from None
 
@@ -85,9 +69,8 @@ def _only_file(packed: io.BytesIO) -> Any:
     return archive.open(names[0])
 
 
-#: How packed files begin, and what unpacks them; a workbook is a ZIP archive with this entry.
+#: How packed files begin, and what unpacks them.
 UNPACK: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open, b"PK\x03\x04": _only_file}
-WORKBOOK = b"[Content_Types].xml"
 
 
 def _limit(size: int) -> None:
@@ -95,8 +78,8 @@ def _limit(size: int) -> None:
         raise ValueError(f"it holds more than {MAX_BYTES:,} bytes")
 
 
-def _checked(frame: Any) -> Any:
-    """The frame with a checked header and numbered rows, without those that are empty."""
+def _checked(frame: Any, source: str) -> Any:
+    """The frame with a checked header, and rows found by their line or number, without those that are empty."""
     names = ["" if name != name else str(name).strip() for name in frame.columns]
     if not any(names):
         raise ValueError("it is empty: a header line with column names, and rows, are needed")
@@ -105,21 +88,20 @@ def _checked(frame: Any) -> Any:
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"the header names {twice[0]!r} twice: rename one of the two")
     frame = frame.set_axis([name or f"{NAMELESS}{k}" for k, name in enumerate(names)], axis=1)
-    frame.index = range(1, len(frame) + 1)
+    if frame.index.name != "line":
+        frame = frame.set_axis(range(1, len(frame) + 1)).rename_axis("row")
     if not len(frame := frame.dropna(how="all")):
         raise ValueError("it has a header but no rows")
+    frame.attrs["source"] = source
     return frame
 
 
 def _read_text(
-    pandas: Any,
-    data: bytes,
-    sep: str | None = None,
-    decimal: str = ".",
-    encoding: str | None = None,
-    id_column: str | None = None,
-) -> tuple[Any, list[int]]:
-    """The frame, and the lines of its header and its rows; `encoding` is that of a text which is not UTF-8."""
+    data: bytes, sep: str | None = None, decimal: str = ".", encoding: str | None = None, id_column: str | None = None
+) -> Any:
+    """The frame, its rows named by their lines; `encoding` is that of a text which is not UTF-8."""
+    import pandas
+
     text = _decoded(data, encoding)
     sep = (sep or separator_of(text)).replace("\\t", "\t")
     lines, header = list[int](), list[str]()
@@ -130,7 +112,7 @@ def _read_text(
             commas = "; if the commas are decimal commas, the cells need another separator" if sep == "," else ""
             raise ValueError(f"line {line}: {len(row)} cells where the first line has {len(header)}{commas}")
     if not any(map(str.strip, header)):
-        return pandas.DataFrame(), lines
+        return pandas.DataFrame()
     named = id_column and alike(header, id_column)
     given = {
         "converters": {header.index(named): lambda cell: cell.strip() or None} if named else None,  # 007 is no 7
@@ -138,7 +120,9 @@ def _read_text(
     }
     frame = pandas.read_csv(io.StringIO(text), skipinitialspace=True, na_values=["?"], **given)
     frame = frame.set_axis(header, axis=1)  # the names as they are: pandas makes them unique
-    return frame.apply(_without_commas, named=named) if decimal == "," else frame, lines
+    if len(frame) == len(lines) - 1:  # rarely, pandas and the csv module see different rows
+        frame.index = pandas.Index(lines[1:], name="line")
+    return frame.apply(_without_commas, named=named) if decimal == "," else frame
 
 
 def _decoded(data: bytes, encoding: str | None) -> str:
@@ -164,28 +148,22 @@ def _without_commas(column: Any, named: str | None) -> Any:
 
 def alike(names: Any, name: str) -> str | None:
     """The column of this name, or the only one that differs from it in case and blanks."""
-    plain = {" ".join(other.split()).casefold(): other for other in names}
-    if name in names or len(plain) < len(list(names)):
-        return name if name in names else None
-    return plain.get(" ".join(name.split()).casefold())
+    plain = " ".join(name.split()).casefold()
+    found = [other for other in names if " ".join(other.split()).casefold() == plain]
+    return name if name in names else found[0] if len(found) == 1 else None
 
 
 def _read_arrow(data: bytes) -> Any:
     """Batch by batch, since a few bytes may stand for any number of equal values; row names become a column."""
     pyarrow = needed("pyarrow", "tables", "Parquet and Feather")
-    from pyarrow import ipc, parquet
+    from pyarrow import dataset
 
-    if data.startswith(b"PAR1"):
-        file = parquet.ParquetFile(pyarrow.BufferReader(data))
-        schema, batches = file.schema_arrow, file.iter_batches()
-    else:
-        file = ipc.open_file(data)
-        schema, batches = file.schema, map(file.get_batch, range(file.num_record_batches))
-    kept: list[Any] = []
-    for batch in batches:
+    kind = dataset.ParquetFileFormat() if data.startswith(b"PAR1") else dataset.IpcFileFormat()
+    file, kept = kind.make_fragment(pyarrow.BufferReader(data)), list[Any]()
+    for batch in file.to_batches():
         kept.append(batch)
         _limit(sum(part.nbytes for part in kept))
-    frame = pyarrow.Table.from_batches(kept, schema).to_pandas()
+    frame = pyarrow.Table.from_batches(kept, file.physical_schema).to_pandas()
     return frame if frame.index.name is None and frame.index.inferred_type == "integer" else frame.reset_index()
 
 

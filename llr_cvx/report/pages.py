@@ -6,41 +6,25 @@ Jinja2 escapes every name and value. Whatever they contain, a page loads nothing
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
 from llr_cvx.extras import needed
 from llr_cvx.text import printable
 
 
-def render(template: str, styles: Sequence[str], values: Mapping[str, Any], script: str = "") -> str:
-    """Fill in a template that extends report/base.html; files are named by their path in the package.
+def render(template: str, values: dict[str, Any]) -> str:
+    """Fill in a template of the package that extends report/base.html and names its `styles` and `script`, if any.
 
-    >>> page = render("report/base.html", ["report/page.css"], {"title": "<i>"})
+    >>> page = render("report/base.html", {"title": "<i>", "styles": ["report/page.css"]})
     >>> "<h1>&lt;i&gt;</h1>" in page, "<script" in page
     (True, False)
     """
     jinja2 = needed("jinja2", "tables", "pages")
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_text),
-        autoescape=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-        # No mark in a name may change the direction of the text around it.
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
-    style, code = "".join(map(_text, styles)), _text(script) if script else ""
-    own = f"style-src {_hash(style)}; script-src {_hash(code)}"
-    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
-    page: str = environment.get_template(template).render(values, style=style, script=code, policy=policy)
-    return page
-
-
-def _text(name: str) -> str:
-    return files("llr_cvx").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+    loader = jinja2.PackageLoader("llr_cvx", "")
+    strict = {"undefined": jinja2.StrictUndefined, "keep_trailing_newline": True}
+    environment = jinja2.Environment(loader=loader, autoescape=True, **strict)
+    environment.filters["hash"] = lambda text: f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+    # No mark in a name may change the direction of the text around it.
+    environment.finalize = lambda value: printable(value) if type(value) is str else value
+    return str(environment.get_template(template).render(values))

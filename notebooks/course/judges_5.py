@@ -10,8 +10,7 @@ import numpy as np
 import llr_cvx as llr
 from course.exercises import judge, require
 from course.problems import split_wines, wine, wine_table
-from llr_cvx.detection.result import Detection
-from llr_cvx.detection.screening import detect
+from llr_cvx.detection.screening import Detection, detect
 from llr_cvx.proofs.certificate import certificate
 
 

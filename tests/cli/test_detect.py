@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_breast_cancer
 
 from llr_cvx.cli import main
-from llr_cvx.cli.outliers import _interval
+from llr_cvx.cli.cmd_detect import _interval
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.calibration import benjamini_hochberg
 from llr_cvx.detection.estimator import LLRDetector

@@ -259,15 +259,15 @@ def test_one_workbook_can_hold_both_tables(tmp_path: Path, expected: pd.DataFram
 
 def test_points_between_thousands_are_no_decimal_points(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(german(GOOD))
-    read = read_table(tmp_path / "a.csv", decimal=",", encoding="latin-1").frame
+    read = read_table(tmp_path / "a.csv", decimal=",", encoding="latin-1")
     assert read["größe"].astype(float).tolist() == [1000.0 * k + 234 for k in range(40)]
     assert read["width"].tolist() == GOOD["width"].tolist()
     (tmp_path / "b.csv").write_text("x;y\n1.234;10,5\n1.5;?\n2.345;word\n")
-    other = read_table(tmp_path / "b.csv", decimal=",").frame
+    other = read_table(tmp_path / "b.csv", decimal=",")
     assert other["x"].astype(float).tolist() == [1.234, 1.5, 2.345]  # not all of them can be thousands
     assert other["y"].tolist()[::2] == ["10.5", "word"]
     (tmp_path / "c.csv").write_text("X;y\n1.234;10,5\n1.235;1,5\n")
-    named = read_table(tmp_path / "c.csv", decimal=",", id_column="x").frame
+    named = read_table(tmp_path / "c.csv", decimal=",", id_column="x")
     assert named["X"].tolist() == ["1.234", "1.235"]
 
 
@@ -285,7 +285,7 @@ def test_ids_are_kept_as_they_are_written(tmp_path: Path) -> None:
 def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.random.default_rng(1).integers(-9, 9, 1000)
     (tmp_path / "a.csv").write_text("x\n" + "\n".join(map(repr, values.tolist())))
-    assert read_table(tmp_path / "a.csv").frame["x"].tolist() == values.tolist()
+    assert read_table(tmp_path / "a.csv")["x"].tolist() == values.tolist()
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -104,3 +104,10 @@ def test_lines_that_the_csv_module_reads_otherwise_are_no_traceback(tmp_path: Pa
         (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(TableProblems):
         read_pair(tmp_path / "good.csv", tmp_path / "new.csv")
+
+
+def test_columns_that_are_alike_are_not_matched_by_guessing(tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("mean x,y\n1,2\n3,5\n")
+    (tmp_path / "new.csv").write_text("Mean x,mean  x,y\n1,2,3\n")
+    with pytest.raises(TableProblems, match=r"good\.csv has 'mean x', which .*new\.csv has not: --drop 'mean x'"):
+        read_pair(tmp_path / "good.csv", tmp_path / "new.csv")

@@ -18,8 +18,7 @@ from sizes import in_long
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.features import describe
 from llr_cvx.detection.screening import detect
-from llr_cvx.report import charts
-from llr_cvx.report.page import MAX_SHOWN, render_report
+from llr_cvx.report.page import MAX_SHOWN, Distribution, histogram, render_report
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -176,23 +175,23 @@ def test_charts_are_well_formed(html):
 
 def test_the_histogram_shows_every_score_once():
     scores = np.concatenate([np.random.default_rng(0).normal(size=500), [-9.0, -9.0]])
-    drawn = charts.histogram(scores, scores[:100], -2.0)
+    drawn = histogram(scores, scores[:100], -2.0)
     unit = min(float(h) for kind, *_, h in drawn["bars"] if float(h) > 2.0)
     heights = {kind: sum(float(h) for k, *_, h in drawn["bars"] if k == kind) for kind in ("out", "known")}
     assert heights["known"] / heights["out"] == pytest.approx((scores >= -2).sum() / (scores < -2).sum(), rel=0.2)
     assert all(float(x) + float(w) <= float(drawn["cut"]) + 1 for kind, x, _, w, _ in drawn["bars"] if kind == "out")
     assert unit > 0
-    assert charts.histogram(np.zeros(3), np.empty(0), None)["line"] == ""
+    assert histogram(np.zeros(3), np.empty(0), None)["line"] == ""
 
 
 def test_a_value_is_marked_where_it_lies_or_by_an_arrow():
     frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 1.0, 50.0, -50.0], "c": ["a", "a", "b", "b", "new", "a"]})
     numbers, levels = describe(frame, ["x", "c"], np.arange(6) < 3)
-    drawn = charts.Distribution(numbers, 3)
+    drawn = Distribution(numbers, 3)
     assert float(drawn.mark(3)[1:].split()[0]) == pytest.approx(60.0 - 1.5)
     assert drawn.mark(4) == "M120 15l-9 -7v14z"
     assert drawn.mark(5) == "M0 15l9 -7v14z"
-    assert [charts.Distribution(levels, 3).x[k] for k in (0, 2, 4)] == [20.0, 60.0, 100.0]
+    assert [Distribution(levels, 3).x[k] for k in (0, 2, 4)] == [20.0, 60.0, 100.0]
 
 
 def many_rows():
