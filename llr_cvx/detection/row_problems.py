@@ -19,12 +19,14 @@ import numpy as np
 from scipy.special import expit
 
 from llr_cvx.arrays import FloatArray, IntArray, row_norms
-from llr_cvx.proofs.certificate import EPS, LEAST_RADIUS, UNDERFLOW, entropy
+from llr_cvx.proofs.certificate import EPS, UNDERFLOW, entropy
 
 #: A dual point is scaled down by this share, and more for many features, so that rounding leaves no u_j outside.
 BALL_MARGIN = 1e-12
 #: Gaps are relative to J, but to this if J is smaller: nothing can be told of numbers that underflow.
 TINY = 1e-300
+#: A u_j is 0 where the radius is less: too few digits are left to keep it inside its ball.
+LEAST_RADIUS = 1e-309
 #: What a larger v than 2 lambda2 ||w||_1 may cost, as a share of J.
 SPARE = 1e-11
 
