@@ -38,6 +38,7 @@ from llr_cvx.detection.row_problems import (
     proven_by_v,
     safe_norms,
     share,
+    sigmoid,
 )
 from llr_cvx.oracles import decoupled_weight
 
@@ -112,14 +113,16 @@ def _solve_block(rows: RowProblems) -> JoinedRows:
     candidates = np.stack([alone, *np.swapaxes(rows.anchors, 0, 1)])
     values = np.array([rows.objective(w) for w in candidates])
     W, J = candidates[values.argmin(axis=0), every], values.min(axis=0)
-    alpha = np.exp(-np.logaddexp(0.0, -dot(alone, rows.x)))  # expit gives 0 where this underflows gradually
+    alpha = sigmoid(dot(alone, rows.x))
     dual, own = Dual(alpha, np.zeros_like(rows.anchors), alpha[:, None] * rows.x), at(rows, W, J)
-    better = np.flatnonzero(proven(rows, own) > proven(rows, dual))
-    dual.put(better, own.take(better))
+    dual.improve(rows, every, own)
     coupled = np.flatnonzero(share(J, proven(rows, dual)) > JOIN_TOL)
     if coupled.size:
-        W[coupled], found = _coupled(rows.take(coupled), W[coupled], J[coupled], alone[coupled])
-        dual.put(coupled, found)
+        some, own, level = rows.take(coupled), own.take(coupled), 2.0 * rows.lambda2 * np.abs(W).sum(axis=1)
+        W[coupled], found = _coupled(some, W[coupled], J[coupled])
+        dual.improve(rows, coupled, found)
+        # Where the pulls of anchors cancel, what is left of v may be rounding.
+        dual.improve(rows, coupled, feasible(some, own.alpha, own.u, level[coupled]))
     return _tidied(rows, W, dual)
 
 
@@ -131,7 +134,7 @@ def _decoupled(x: FloatArray, lambda2: FloatArray) -> FloatArray:
     return W
 
 
-def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray, alone: FloatArray) -> tuple[FloatArray, Dual]:
+def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray) -> tuple[FloatArray, Dual]:
     """W and the dual points of rows without a closed form."""
     every, strongest = np.arange(len(J)), rows.radii.argmax(axis=1)
     anchor, most = rows.anchors[every, strongest], rows.radii[every, strongest]

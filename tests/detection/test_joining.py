@@ -336,6 +336,16 @@ def test_an_alpha_that_underflows_still_proves_its_row():
     assert np.all((found.alpha > 0.0) & (found.alpha < 1e-302))
 
 
+def test_anchors_that_agree_in_all_but_some_digits_and_cancel_are_proved():
+    """The pulls of three on either side add up to 0 but for rounding, beside which nothing else of v is left."""
+    rng = np.random.default_rng(1)
+    x, radii = rng.normal(size=(200, 2)), 100.0 * rng.random((200, 1))
+    x[:, 0] = 10.0 ** rng.uniform(20, 150, size=200)
+    anchors = np.repeat(joining._decoupled(x, np.full(200, 1e-6))[:, None], 6, axis=1)
+    anchors *= 1.0 + 10.0 ** rng.uniform(-14, -8, size=(200, 1, 1)) * rng.normal(size=(200, 6, 1))
+    assert join_rows(x, anchors, np.repeat(radii, 6, axis=1), 1e-6).relative_gap.max() <= JOIN_TOL
+
+
 def test_subnormal_numbers_prove_nothing_false():
     """J of an entry of 1e200 is 1e-394, and a radius of 1e-320 has three digits."""
     x, anchors = np.array([[1e200, 1.0], [1e100, 2.0]]), np.ones((2, 2, 2))
