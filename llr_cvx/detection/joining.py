@@ -38,6 +38,7 @@ from llr_cvx.detection.row_problems import (
     proven_by_v,
     safe_norms,
     share,
+    sigmoid,
 )
 from llr_cvx.oracles import decoupled_weight
 
@@ -48,8 +49,8 @@ JOIN_TOL, STOP_TOL = 1e-9, 1e-10
 MAX_STEPS = 100
 #: A row whose gap has not shrunk for this many steps has reached the limit of rounding.
 MAX_STALLED_STEPS = 25
-#: A radius that cannot contribute this share of the lowest J known at the start is raised until it could. Its u_j is
-#: then left out of the certificate.
+#: An anchor is left out if c_j ||w - a_j|| varies by less than this share of the lowest J known at the start, wherever
+#: w may be: it becomes a copy of the strongest anchor with this share of its radius, and u_j follows from w.
 LEFT_OUT = 1e-20
 #: Rows are solved in blocks whose arrays have about this many entries, so that they stay in the cache.
 BLOCK_ENTRIES = 50_000
@@ -112,14 +113,16 @@ def _solve_block(rows: RowProblems) -> JoinedRows:
     candidates = np.stack([alone, *np.swapaxes(rows.anchors, 0, 1)])
     values = np.array([rows.objective(w) for w in candidates])
     W, J = candidates[values.argmin(axis=0), every], values.min(axis=0)
-    alpha = expit(dot(alone, rows.x))
+    alpha = sigmoid(dot(alone, rows.x))
     dual, own = Dual(alpha, np.zeros_like(rows.anchors), alpha[:, None] * rows.x), at(rows, W, J)
-    better = np.flatnonzero(proven(rows, own) > proven(rows, dual))
-    dual.put(better, own.take(better))
+    dual.improve(rows, every, own)
     coupled = np.flatnonzero(share(J, proven(rows, dual)) > JOIN_TOL)
     if coupled.size:
-        W[coupled], found = _coupled(rows.take(coupled), W[coupled], J[coupled], alone[coupled])
-        dual.put(coupled, found)
+        some, own, level = rows.take(coupled), own.take(coupled), 2.0 * rows.lambda2 * np.abs(W).sum(axis=1)
+        W[coupled], found = _coupled(some, W[coupled], J[coupled])
+        dual.improve(rows, coupled, found)
+        # Where the pulls of anchors cancel, what is left of v may be rounding.
+        dual.improve(rows, coupled, feasible(some, own.alpha, own.u, level[coupled]))
     return _tidied(rows, W, dual)
 
 
@@ -131,20 +134,22 @@ def _decoupled(x: FloatArray, lambda2: FloatArray) -> FloatArray:
     return W
 
 
-def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray, alone: FloatArray) -> tuple[FloatArray, Dual]:
+def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray) -> tuple[FloatArray, Dual]:
     """W and the dual points of rows without a closed form."""
-    size = safe_norms(rows.anchors)
-    reach = size + np.maximum(safe_norms(alone), size.max(axis=1))[:, None]
-    radii = np.maximum(rows.radii, LEFT_OUT * J[:, None] / reach)
+    every, strongest = np.arange(len(J)), rows.radii.argmax(axis=1)
+    anchor, most = rows.anchors[every, strongest], rows.radii[every, strongest]
+    kept = rows.radii * (J / most + safe_norms(anchor))[:, None] > LEFT_OUT * J[:, None]
+    radii = np.where(kept, rows.radii, LEFT_OUT * most[:, None])
+    rest = rows._replace(anchors=np.where(kept[:, :, None], rows.anchors, anchor[:, None]), radii=radii)
     # In units in which J and the largest radius are about 1, so that no square underflows; by powers of two, so that
     # nothing is rounded.
-    beta, radius = (np.exp2(-np.round(np.log2(np.maximum(size, TINY)))) for size in (J, radii.max(axis=1)))
+    beta, radius = (np.exp2(-np.round(np.log2(np.maximum(size, TINY)))) for size in (rest.objective(best), most))
     unit = beta / radius
     scaled = RowProblems(
-        rows.x / unit[:, None],
-        rows.anchors * unit[:, None, None],
-        radii * radius[:, None],
-        rows.lambda2 * radius / unit,
+        rest.x / unit[:, None],
+        rest.anchors * unit[:, None, None],
+        rest.radii * radius[:, None],
+        rest.lambda2 * radius / unit,
         beta,
     )
     best = best * unit[:, None]
@@ -152,8 +157,9 @@ def _coupled(rows: RowProblems, best: FloatArray, J: FloatArray, alone: FloatArr
     short = np.flatnonzero(found.gap > JOIN_TOL)  # one of 20,280 hostile rows
     if short.size:
         found.improve(short, *_interior(scaled.take(short), best[short], ip.CAUTIOUS_CENTRING))
-    u = np.where((radii > rows.radii)[:, :, None], 0.0, found.dual.u / radius[:, None, None])
-    return found.w / unit[:, None], Dual(found.dual.alpha, u, found.dual.v / radius[:, None])
+    w, dual = found.w / unit[:, None], found.dual
+    u = np.where(kept[:, :, None], dual.u / radius[:, None, None], at(rows, w, J).u)
+    return w, Dual(dual.alpha, u, dual.v / radius[:, None])
 
 
 class Found(NamedTuple):

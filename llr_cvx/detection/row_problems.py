@@ -16,15 +16,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from llr_cvx.arrays import FloatArray, IntArray, row_norms
-from llr_cvx.proofs.certificate import EPS, LEAST_RADIUS, UNDERFLOW, entropy
+from llr_cvx.proofs.certificate import EPS, UNDERFLOW, entropy
 
 #: A dual point is scaled down by this share, and more for many features, so that rounding leaves no u_j outside.
 BALL_MARGIN = 1e-12
 #: Gaps are relative to J, but to this if J is smaller: nothing can be told of numbers that underflow.
 TINY = 1e-300
+#: A u_j is 0 where the radius is less: too few digits are left to keep it inside its ball.
+LEAST_RADIUS = 1e-309
 #: What a larger v than 2 lambda2 ||w||_1 may cost, as a share of J.
 SPARE = 1e-11
 
@@ -37,6 +38,11 @@ def dot(a: FloatArray, b: FloatArray) -> FloatArray:
 def norms(a: FloatArray) -> FloatArray:
     """Euclidean norms along the last axis."""
     return np.asarray(np.sqrt((a * a).sum(axis=-1)))
+
+
+def sigmoid(z: FloatArray) -> FloatArray:
+    """1 / (1 + e^{-z}), also where that underflows gradually."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -z)))
 
 
 def safe_norms(a: FloatArray) -> FloatArray:
@@ -97,6 +103,12 @@ class Dual(NamedTuple):
         for whole, part in zip(self, other, strict=True):
             whole[rows] = part
 
+    def improve(self, problems: RowProblems, rows: IntArray, other: Dual) -> None:
+        """Replace the points of those of some rows of which the others prove more."""
+        some = problems.take(rows)
+        better = np.flatnonzero(proven(some, other) > proven(some, self.take(rows)))
+        self.put(rows[better], other.take(better))
+
 
 def feasible(rows: RowProblems, alpha: FloatArray, u: FloatArray, level: FloatArray | None = None) -> Dual:
     """A dual point near (alpha, u); with a level, |v| is cut down to it by a change of the strongest anchor's u_j.
@@ -120,7 +132,7 @@ def at(rows: RowProblems, w: FloatArray, J: FloatArray) -> Dual:
     changing its proportions there, so that features can be ranked by them; the level is 2 lambda2 ||w||_1.
     """
     delta = w[:, None] - rows.anchors
-    away, alpha = safe_norms(delta)[:, :, None], expit(dot(w, rows.x))
+    away, alpha = safe_norms(delta)[:, :, None], sigmoid(dot(w, rows.x))
     u = rows.radii[:, :, None] * np.divide(delta, away, out=np.zeros_like(delta), where=away > 0.0)
     v = (rows.beta * alpha)[:, None] * rows.x + u.sum(axis=1)
     here = np.where(away[:, :, 0] > 0.0, 0.0, rows.radii)

@@ -309,6 +309,43 @@ def test_huge_rows_beside_the_anchors_of_such_rows_are_proved(kind):
                 assert gap <= found.relative_gap[m]
 
 
+@pytest.mark.parametrize("weak", ["absent", "any", "that underflow"])
+def test_weak_anchors_beside_strong_ones_without_weights_are_proved(weak):
+    """In units in which J and the strongest radius are 1, the weak anchors' squares overflowed."""
+    rng = np.random.default_rng(0)
+    for lambda2 in (1e-4, 1.0, 1e4):
+        x = rng.choice([-1.0, 1.0], size=(30, 4)) * 10.0 ** rng.uniform([[80.0]] * 30, 150, size=(30, 4))
+        anchors, radii = rng.normal(size=(30, 4, 4)), 10.0 ** rng.uniform(-300, 0, size=(30, 4))
+        anchors[:, :2], radii[:, 0] = 0.0, 10.0 ** rng.uniform(-20, 2, size=30)
+        if weak == "absent":
+            radii[:, 2:] = 0.0
+        elif weak == "that underflow":
+            radii = 10.0 ** rng.uniform(-300, -290, size=(30, 4))
+        found = join_rows(x, anchors, radii, lambda2)
+        assert found.relative_gap.max() <= JOIN_TOL
+        assert np.all(np.hypot.reduce(found.U, axis=2) <= radii)
+        for m in range(0, 30, 6):
+            gap = exact_gap(x[m], anchors[m], radii[m], lambda2, *(part[m] for part in found[:4]), least=Decimal(TINY))
+            assert gap <= found.relative_gap[m]
+
+
+def test_an_alpha_that_underflows_still_proves_its_row():
+    x = np.array([[1e155, 1.0], [-1e157, 2.0], [1e158, 1e158]])
+    found = join_rows(x, np.zeros((3, 1, 2)), np.array([[0.0], [1e-200], [1e-180]]), 1e3)
+    assert found.relative_gap.max() <= JOIN_TOL
+    assert np.all((found.alpha > 0.0) & (found.alpha < 1e-302))
+
+
+def test_anchors_that_agree_in_all_but_some_digits_and_cancel_are_proved():
+    """The pulls of three on either side add up to 0 but for rounding, beside which nothing else of v is left."""
+    rng = np.random.default_rng(1)
+    x, radii = rng.normal(size=(200, 2)), 100.0 * rng.random((200, 1))
+    x[:, 0] = 10.0 ** rng.uniform(20, 150, size=200)
+    anchors = np.repeat(joining._decoupled(x, np.full(200, 1e-6))[:, None], 6, axis=1)
+    anchors *= 1.0 + 10.0 ** rng.uniform(-14, -8, size=(200, 1, 1)) * rng.normal(size=(200, 6, 1))
+    assert join_rows(x, anchors, np.repeat(radii, 6, axis=1), 1e-6).relative_gap.max() <= JOIN_TOL
+
+
 def test_subnormal_numbers_prove_nothing_false():
     """J of an entry of 1e200 is 1e-394, and a radius of 1e-320 has three digits."""
     x, anchors = np.array([[1e200, 1.0], [1e100, 2.0]]), np.ones((2, 2, 2))
