@@ -66,7 +66,7 @@ def minimise(run: Run) -> None:
     if point is None:
         irls = reweight(run, start, lambda irls: slow(irls, run))
         if not (run.over or rounding_proves(run, irls)) and splits(problem, irls.duals):
-            point = split(run, irls.point)
+            point = split(run, irls.point, hard=irls.n_cg > settings.HARD_CG)
         if point is None:
             run.follow(irls, lambda: rounding_proves(run, irls))
     if point is not None and not run.over:
@@ -102,15 +102,16 @@ def dense_weights(problem: Problem) -> bool:
     return bool(small and problem.shape[0] <= settings.DENSE)
 
 
-def split(run: Run, start: Start) -> Start | None:
+def split(run: Run, start: Start, hard: bool = False) -> Start | None:
     """Splitting, in double precision where single precision ends, and where IRLS should go on from.
 
-    None where splitting got nowhere.
+    It has more patience with many samples, and where IRLS has hard systems. None where it got nowhere.
     """
+    rounds_left = settings.MAX_ROUNDS_LEFT[hard or run.problem.shape[0] > settings.DENSE]
     problem, best, before = run.problem, run.best, run.best.relative_gap
     W, U = start.W, problem.radii[:, None] * start.duals.u
     for dtype, gap in ((np.float32, max(run.tol, settings.SINGLE_PRECISION_GAP)), (np.float64, run.tol)):
-        splitting = Splitting(Rounds(problem, W, U, dtype), best, gap)
+        splitting = Splitting(Rounds(problem, W, U, dtype), best, gap, rounds_left)
         run.follow(splitting)
         if run.over:
             return start

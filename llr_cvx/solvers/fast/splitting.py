@@ -222,8 +222,8 @@ class Splitting:
 
     name = "splitting"
 
-    def __init__(self, rounds: Rounds, best: Best, tol: float) -> None:
-        self.rounds, self.best, self.tol, self.done = rounds, best, tol, False
+    def __init__(self, rounds: Rounds, best: Best, tol: float, rounds_left: int) -> None:
+        self.rounds, self.best, self.tol, self.rounds_left, self.done = rounds, best, tol, rounds_left, False
         self.k, self.looked, self.gap, self.dual = 0, 0, best.relative_gap, -np.inf
 
     def step(self) -> Iterate:
@@ -244,8 +244,7 @@ class Splitting:
         self.done = self.best.relative_gap <= self.tol
         if not self.done and self.k - self.looked >= settings.MAX_BLIND:
             rate = np.log(self.gap / self.best.relative_gap) / settings.MAX_BLIND
-            left = settings.MAX_ROUNDS_LEFT[self.rounds.problem.shape[0] > settings.DENSE]
-            self.done = bool(np.log(self.best.relative_gap / self.tol) > left * rate)
+            self.done = bool(np.log(self.best.relative_gap / self.tol) > self.rounds_left * rate)
             self.gap, self.looked = self.best.relative_gap, self.k
         return found
 

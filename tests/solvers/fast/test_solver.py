@@ -10,6 +10,7 @@ from builders import contradictions, proved, random_problem
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
+from llr_cvx.instances.varied import varied_problem
 from llr_cvx.oracles import solve_decoupled
 from llr_cvx.problem import Problem
 from llr_cvx.solution import ConvergenceWarning, Solution
@@ -221,6 +222,14 @@ def test_without_lambda2_it_is_irls_alone(dense: int, monkeypatch: pytest.Monkey
         assert s.status == "uncertified"
         assert s.certificate.bounded_relative_gap <= tol
         assert set(phases(s)) <= {"irls", "rounding"}
+
+
+def test_splitting_keeps_what_has_hard_systems() -> None:
+    """Few samples, but IRLS takes a third of a second where splitting takes a tenth."""
+    s = llr.solve_fast(varied_problem(18), tol=1e-9)
+    assert proved(s, 1e-9)
+    phases = s.trace.phase.tolist()
+    assert phases == ["irls"] * phases.index("splitting") + ["splitting"] * phases.count("splitting")
 
 
 def test_hard_systems_hand_over_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ def test_from_a_bad_start_one_step_for_alpha_may_swing_and_the_phase_ends_or_pro
     W, U = random_start(p, seed)
     best = Best(p, W)
     best.primal(W, p.objective(W))
-    method = Splitting(Rounds(p, W, U), best, 1e-7)
+    method = Splitting(Rounds(p, W, U), best, 1e-7, 30)
     for _ in range(100):
         if not method.done:
             method.step()
@@ -188,7 +188,7 @@ def near(p: Problem, tol: float = 1e-6, factors: tuple[float, ...] = (1.6, 1.25)
     start = start_from(p, [llr.solve_fast(p.with_lambdas(p.lambda1 / factor)) for factor in factors])
     best = Best(p, start.W)
     best.primal(start.W, p.objective(start.W))
-    return Splitting(Rounds(p, start.W, p.radii[:, None] * start.duals.u), best, tol)
+    return Splitting(Rounds(p, start.W, p.radii[:, None] * start.duals.u), best, tol, 30)
 
 
 def follow(method: Splitting, limit: int = 100) -> list[float]:
