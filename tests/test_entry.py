@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from sizes import in_long
 
 START = [sys.executable, "-c", "from llr_cvx.entry import main; main()"]
 
@@ -17,7 +18,9 @@ def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*START, *arguments], stderr=subprocess.PIPE, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
-@pytest.mark.parametrize("arguments", [["instances", "list"], ["instances", "list", "--json", "-"], ["--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["instances", "list"], in_long(["instances", "list", "--json", "-"]), in_long(["--help"])]
+)
 def test_a_reader_that_has_gone(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -47,6 +47,7 @@ def rows_of(document: dict[str, Any], entry: str) -> list[dict[str, Any]]:
 # ---- the built-in entries ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", ["fast", "irls", "exact", "admm"])
 def test_the_built_in_solvers_are_proved(document: dict[str, Any], entry: str) -> None:
     rows = rows_of(document, entry)

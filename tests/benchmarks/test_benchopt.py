@@ -31,6 +31,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("outputs", "__*__")))
 
 
+@pytest.mark.long
 def test_every_solver_runs_and_its_gap_is_certified(copy: Path) -> None:
     import pandas as pd
 

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from builders import entropy_of
-from sizes import in_long
+from sizes import in_long, thinned
 
 from llr_cvx.detection import joining
 from llr_cvx.detection.joining import JOIN_TOL, join_rows
@@ -169,7 +169,7 @@ def test_strong_coupling_gives_the_anchor_itself_and_none_the_closed_form():
     assert np.array_equal(alone, expected)
 
 
-@pytest.mark.parametrize("d", [1, 3, 7, 8, 20])
+@pytest.mark.parametrize("d", [1, in_long(3), in_long(7), 8, in_long(20)])
 def test_each_row_is_solved_on_its_own_to_the_last_bit(d):
     x, anchors, radii = draw("plain", M=41, d=d)
     x[::3, d // 2] *= 10.0 ** np.linspace(0, 100, 14)
@@ -188,7 +188,7 @@ def test_no_rows():
 
 @pytest.mark.parametrize("lambda2", [1.0, 0.01])
 @pytest.mark.parametrize("d", [1, 5, 20, in_long(100)])
-@pytest.mark.parametrize("size", [1e4, 1e5, 1e6, 1e7, 1e8, 1e12, 1e15, 1e20, 1e50, 1e100, 1e150])
+@pytest.mark.parametrize("size", thinned([1e4, 1e5, 1e6, 1e7, 1e8, 1e12, 1e15, 1e20, 1e50, 1e100, 1e150], 5))
 def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d, lambda2):
     """The coupling pulls w_k to either side: to a score of -size, or against the loss to one of about -log(size)."""
     drawn = []

@@ -86,7 +86,7 @@ def synthetic():
 
 
 @pytest.mark.parametrize("name", [*SETS, "synthetic"])
-@pytest.mark.parametrize("z", [-50.0, -20.0, -10.0, 10.0, 20.0, 50.0])
+@pytest.mark.parametrize("z", [-10.0, 10.0, *map(in_long, (-50.0, -20.0, 20.0, 50.0))])
 @pytest.mark.usefixtures("joined_once")
 def test_a_single_feature_spike_scores_below_all_inliers(name, z):
     """Below all known inliers, and below all held-out ones that are not themselves as far out as the spike.
@@ -174,7 +174,9 @@ def test_monstrous_entries_beside_fitted_rows_without_weights_are_outliers_witho
         assert detector.join(rows).relative_gap.max() <= 1e-9
 
 
-@pytest.mark.parametrize("parameters", [{}, {"fit_intercept": True}, {"lambda1": 1.0, "lambda2": 0.01}])
+@pytest.mark.parametrize(
+    "parameters", [in_long({}), {"fit_intercept": True}, in_long({"lambda1": 1.0, "lambda2": 0.01})]
+)
 def test_scores_do_not_depend_on_the_batch_or_the_order_to_the_last_bit(parameters):
     inlier, test, _ = make_synthetic(7, 0, 60, 30, 4)
     detector = LLRDetector(**parameters).fit(np.vstack([inlier, test]), np.repeat([1, -1], [60, 34]))

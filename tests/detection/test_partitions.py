@@ -7,6 +7,7 @@ import signal
 
 import numpy as np
 import pytest
+from sizes import thinned
 
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.estimator import LLRDetector
@@ -48,7 +49,7 @@ def rows(fitted):
 
 
 @connections_may_warn
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", thinned(METHODS, 6))
 def test_a_data_frame_on_a_cluster_gives_the_local_answer(client, fitted, rows, method):
     local = getattr(fitted, method)(rows)
     parts = dd.from_pandas(rows, npartitions=5)
@@ -81,6 +82,7 @@ def test_an_array_of_unknown_length_works(fitted, rows):
     assert np.array_equal(fitted.score_samples(unknown).compute(scheduler="sync"), fitted.score_samples(rows))
 
 
+@pytest.mark.long
 @connections_may_warn
 def test_a_killed_worker_loses_nothing(client, fitted, rows):
     local = fitted.score_samples(rows)
@@ -103,6 +105,7 @@ def test_wrong_columns_and_shapes_are_refused_before_anything_is_computed(fitted
         LLRDetector().predict(parts)
 
 
+@pytest.mark.long
 @connections_may_warn
 def test_the_lambda_grid_runs_on_the_cluster(client):
     from joblib import parallel_config

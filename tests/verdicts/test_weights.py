@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sizes import thinned
 
 import llr_cvx as llr
 from llr_cvx import checker
@@ -24,7 +25,7 @@ def contains_truth(verdict, instance, W):
     return low <= J - instance.lower + slack and high >= J - instance.upper - slack
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", thinned(SMALL, 3))
 def test_optimal_w_is_accepted_and_a_bad_one_rejected(name):
     instance = load_instance(name)
     p = instance.problem
@@ -126,6 +127,7 @@ def test_which_condition_is_violated():
     assert "violated stationarity" in str(verdict)
 
 
+@pytest.mark.long
 def test_clarabel_is_judged_fairly():
     instance = load_instance("fused-most")
     s = llr.solve_exact(instance.problem)
@@ -152,7 +154,7 @@ def checked_interval(p, W):
     return checker.primal(tuple(getattr(p, name) for name in checker.PROBLEM), W)
 
 
-@pytest.mark.parametrize("seed", [*range(50, 90), 109, 205, 292])
+@pytest.mark.parametrize("seed", [*thinned(range(50, 90), 8), 109, 205, 292])
 def test_what_the_solver_proves_for_features_of_mixed_scale_is_accepted(seed):
     p = mixed_scales(seed)
     s = llr.solve_irls(p, tol=1e-9)
