@@ -151,3 +151,18 @@ def test_graph_columns_and_an_intercept_belong_to_the_columns_of_the_table():
     detector.set_params(graph_columns=None).fit(POOLED, Y)
     with pytest.raises(ValueError, match="the table has no column 'day'"):
         detector.score_samples(NEW.drop(columns="day"))
+
+
+@pytest.mark.parametrize("count", [3, 30, 31, 40])
+@pytest.mark.parametrize("missing", ["refuse", "median", "indicator"])
+def test_levels_not_seen_have_a_column_of_their_own_however_many_others_there_are(count, missing):
+    table = pd.DataFrame({"code": [f"c{k:02d}" for k in [*range(count), *range(count), 1]]})
+    encoder = llr.TableEncoder(missing).fit(table)
+    names = [name.removeprefix("code = ") for name in encoder.get_feature_names_out()]
+    common = [f"c{k:02d}" for k in range(count if count <= 30 else 29)]
+    absent, rare = ["(missing)"] * (missing == "indicator"), ["(rare)"] * (count > 30)
+    assert names == [*absent, *rare, *common, "(not seen)"]
+    new = pd.DataFrame({"code": ["new", "c01", f"c{count - 1:02d}", *([None] if missing != "refuse" else [])]})
+    shown = [names[k] for k in encoder.transform(new).argmax(axis=1)]
+    last = {"refuse": [], "median": ["c01"], "indicator": ["(missing)"]}[missing]  # c01 is the most frequent
+    assert shown == ["(not seen)", "c01", "(rare)" if count > 30 else f"c{count - 1:02d}", *last]
