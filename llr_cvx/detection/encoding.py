@@ -45,9 +45,7 @@ def kind_of(column: Any) -> Kind:
         return "boolean"
     if not np.isnan(values_of(found, "number")).any():
         return "number"
-    text = found.astype(str)
-    is_date = text.str.match(r"\d{4}-\d\d-\d\d").all() and not np.isnan(values_of(text, "date")).any()
-    return "date" if is_date else "category"
+    return "category" if np.isnan(values_of(found.astype(str), "date")).any() else "date"
 
 
 def values_of(column: Any, kind: Kind) -> Any:
@@ -57,10 +55,11 @@ def values_of(column: Any, kind: Kind) -> Any:
     if kind == "category":
         return levels_of(column)
     if kind == "date":
-        days = pd.to_datetime(column.astype(object), format="ISO8601", errors="coerce", utc=True)
+        alike = column.astype(object).where(column.astype(str).str.match(r"\d{4}-\d\d-\d\d"))
+        days = pd.to_datetime(alike, format="ISO8601", errors="coerce", utc=True)
         return (days - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     if kind == "boolean":
-        return column.astype(object).map({True: 1.0, False: 0.0}).astype(float)
+        return levels_of(column).map({"True": 1.0, "1": 1.0, "False": 0.0, "0": 0.0}).astype(float)
     if not pd.api.types.is_numeric_dtype(column):
         column = column.astype(object).map(lambda cell: float(cell) if is_number(cell) else np.nan)
     return pd.Series(column.to_numpy(float, na_value=np.nan), column.index)

@@ -120,6 +120,12 @@ def test_reasons_name_the_column_and_its_value():
     assert str(found.reasons[0]).startswith("day = 2031-05-05, above the inliers' 5 % to 95 % range (2024-")
 
 
+def test_a_column_is_what_it_is_among_the_inliers():
+    new = NEW.assign(ok=NEW["ok"].astype(int).astype(object))
+    features = detect(GOOD, new, llr.LLRDetector(contamination=0.1)).features
+    assert features.columns[4].values[90:].tolist() == [str(ok) for ok in NEW["ok"]]
+
+
 @pytest.mark.long
 def test_held_out_inliers_and_test_rows_are_treated_alike():
     """With levels that the model has not seen: exchanging the rows exchanges their scores, to the last bit."""
