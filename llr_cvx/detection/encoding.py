@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from llr_cvx.text import is_number
 UNSEEN, ABSENT, RARE = "(not seen)", "(missing)", "(rare)"
 #: The most levels of a category that the fitted rows have; the rarest of more share one.
 MAX_LEVELS = 30
-#: Text that differs in more than half of the rows, and in more than this many, names the rows.
+#: Text names the rows if it has more than this many levels, and more than half of the rows have one of their own.
 MAX_FEW_NAMES = 10
 
 Kind = Literal["number", "boolean", "date", "category", "empty"]
@@ -82,7 +83,10 @@ def _level(text: str) -> str:
     text = text.strip()
     if text.casefold() in ("true", "false"):
         return text.capitalize()
-    return f"{float(text):.17g}" if is_number(text) and np.isfinite(float(text)) else text
+    if not is_number(text) or not np.isfinite(float(text)):
+        return text
+    shown = repr(float(text) + 0.0).removesuffix(".0")
+    return shown if Decimal(shown) == Decimal(text) else text  # codes of many digits stay apart
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -90,8 +94,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Numbers stay as they are, booleans become 0 and 1, dates days, and a category one column per level and one for
     levels that no fitted row has. Columns that are constant among the fitted rows, and text that differs from row to
-    row, are left out. A column that is 0 in all n fitted rows is multiplied by sqrt(n): what they never show counts as
-    much as what one of n + 1 rows shows does once it is standardised.
+    row (most have a value to themselves), are left out. A column that is 0 in all n fitted rows is multiplied by
+    sqrt(n): what they never show counts as much as what one of n + 1 rows shows does once it is standardised.
 
     With p-values, give it to `LLRDetector` as `scaler`, as the command `detect` does: it then sees none of the
     inliers that are held out.
@@ -177,10 +181,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _useless(self, column: Any, kind: Kind) -> str:
         """Why to leave a column out, or nothing."""
-        distinct = values_of(column, kind).nunique(dropna=self.missing != "indicator")
-        if kind == "category" and distinct > max(MAX_FEW_NAMES, len(column) / 2):
+        counts = values_of(column, kind).value_counts(dropna=self.missing != "indicator")
+        if kind == "category" and len(counts) > MAX_FEW_NAMES and (counts == 1).sum() > len(column) / 2:
             return "row names"
-        return "constant" if kind == "empty" or distinct <= 1 else ""
+        return "constant" if kind == "empty" or len(counts) <= 1 else ""
 
     def _encoded_as(self, column: Any) -> dict[str | None, Any]:
         """What each level of a column counts as, most frequent first, and what a missing one (None) does."""

@@ -259,6 +259,7 @@ def _left_out(run: Detection) -> Iterator[str]:
             first = run.name_of(len(run.inliers) + int(rows.argmax()))
             differing.append(f"{name!r} differs in {int(rows.sum())} test row(s), the first {first}")
     if constant:
-        yield f"left out, since constant among the inliers: {'; '.join([listing(constant), *differing[:5]])}"
+        who = f"inliers{' in the model' if run.held_out else ''}"
+        yield f"left out, since constant among the {who}: {'; '.join([listing(constant), *differing[:5]])}"
     if names:
         yield f"left out, since text that differs from row to row: {listing(names)} (--id NAME to name rows by it)"

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import llr_cvx as llr
 from llr_cvx.cli import main
+from llr_cvx.detection.encoding import levels_of
 from llr_cvx.detection.screening import detect
 
 pd = pytest.importorskip("pandas")
@@ -80,6 +81,19 @@ def test_columns_without_information_are_left_out_and_rare_levels_share_one():
     codes = [name for name in encoder.get_feature_names_out() if name.startswith("code = ")]
     assert len(codes) <= 31
     assert "code = (rare)" in codes
+
+
+def test_levels_keep_their_digits():
+    codes = ["0.3", "01", "1e-7", "12345678901234567890", "12345678901234567891", "x"]
+    assert levels_of(pd.Series(codes)).tolist() == ["0.3", "1", "1e-07", *codes[3:]]
+    stored = ([1.0, 0.1, -0.0], [1, 0.1, 0], ["1E0", ".10", "0"])
+    assert [levels_of(pd.Series(values, dtype=object)).tolist() for values in stored] == [["1", "0.1", "0"]] * 3
+
+
+def test_text_names_rows_only_if_most_of_them_have_a_value_to_themselves():
+    cities = pd.DataFrame({"city": [f"C{k % 40}" for k in range(67)], "who": [f"P{k // 2 + k % 3}" for k in range(67)]})
+    assert llr.TableEncoder().fit(cities).left_out_ == {}
+    assert llr.TableEncoder().fit(cities[:47]).left_out_ == {"city": "row names"}  # 33 of 47
 
 
 def test_the_command_and_a_pipeline_give_the_same_scores(tmp_path):
