@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
-from llr_cvx.detection.encoding import Kind, kind_of, values_of
+from llr_cvx.detection.encoding import kind_of, values_of
 from llr_cvx.detection.tables import NAMELESS, alike, read_table
 from llr_cvx.text import printable
 
@@ -119,13 +119,9 @@ def _misfits(known: Any, checked: Any, name: str) -> Iterator[str]:
     """Cells that are not of the kind of their column among the inliers."""
     kind = kind_of(known[name])
     if kind == "category":
-        text = (cells := known[name].dropna()).astype(str).str.strip()
-        forms: dict[Kind, Any] = {
-            "number": text,
-            "date": text,
-            "boolean": cells[cells.map(type).eq(bool)].reindex(cells.index),
-        }
-        kind = next((of for of in forms if values_of(forms[of], of).notna().mean() >= 0.5), "empty")
+        text = known[name].dropna().astype(str).str.strip()
+        kind = next((of for of in ("number", "date") if values_of(text, of).notna().mean() >= 0.5), "empty")
+        kind = "boolean" if known[name].map(type).eq(bool).sum() >= len(text) / 2 else kind
         for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
             cells = text[text.str.fullmatch(form)]
             if len(cells) >= least * len(text) and text.nunique() > most:
