@@ -15,9 +15,10 @@ from llr_cvx.detection.encoding import TableEncoder, levels_of
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import explain_rows
 from llr_cvx.detection.features import TYPICAL_QUANTILES, TYPICAL_RANGE
-from llr_cvx.detection.pairs import Missing, listing
+from llr_cvx.detection.pairs import Missing
 from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.graph import IsolatedWarning
+from llr_cvx.text import listing
 
 #: Where no row is called an outlier, this many of the lowest scores are explained.
 LOWEST_SHOWN = 5

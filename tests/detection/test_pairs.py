@@ -129,5 +129,5 @@ def test_a_cell_among_booleans_that_is_none_is_refused_whatever_the_seed(tmp_pat
         cells = [["true", "false"][k % 2] for k in range(count)]
         cells[3] = cell if name == wrong else cells[3]
         (tmp_path / name).write_text("".join(f'{{"b": {b}, "x": {k}}}\n' for k, b in enumerate(cells)))
-    with pytest.raises(TableProblems, match=rf"{wrong}, row 4, column 'b' holds '.*', not a boolean: correct it"):
+    with pytest.raises(TableProblems, match=rf"{wrong}, line 4, column 'b' holds '.*', not a boolean: correct it"):
         read_pair(tmp_path / "good", tmp_path / "new")
