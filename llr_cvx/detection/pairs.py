@@ -64,6 +64,7 @@ def read_pair(
             problems.append(str(error))
     if problems:
         raise TableProblems(problems)
+    places, tables = [table.index for table in tables], [table.dropna(how="all") for table in tables]
     known, checked = tables
     good, new = (table.attrs["source"] for table in tables)
     similar = {alike(checked, name): name for name in known if name not in checked}
@@ -93,14 +94,14 @@ def read_pair(
     shared = [name for name in used if name not in lacking]
     filled = [name for name in shared if known[name].notna().any()]
     frames, gone = list[Any](), list[Any]()
-    for source, table in zip((good, new), tables, strict=True):
+    for source, table, place in zip((good, new), tables, places, strict=True):
         frame, absent = table[shared], table[filled].isna()
         if named in table:
             labels = table[named].map(str, na_action="ignore").fillna("").str.strip()
             problems += _repeated(source, labels)
             frame = frame.set_axis(labels)
-        elif table.index.name == "line":
-            frame = frame.set_axis(range(1, len(frame) + 1))
+        else:
+            frame = frame.set_axis(place.get_indexer(table.index) + 1)  # its row in the file
         if missing == "refuse":
             problems += _absent(source, absent)
         left_out = absent.any(axis=1).to_numpy() & (missing == "drop")

@@ -148,10 +148,11 @@ class Detection:
             "base": self.base,
             "batch": asdict(self.batch) | {"bad": self.batch.bad} if self.batch else None,
             "suspicious_inliers": [self.id_of(row) for row in self.detector.suspicious_inliers_.tolist()],
-            "rows": "test_row, and ids where there is no id column, count the rows of a file from 1 without its "
-            "header line; row and shares_with count the pooled rows from 0, inliers first",
+            "rows": "ids where there is no id column, and then test_row, count the rows of a file from 1 without its "
+            "header line; else test_row counts those that are used; row and shares_with count the pooled rows from 0, "
+            "inliers first",
             "outliers": [
-                {"id": self.id_of(e.row), "test_row": e.row - n + 1}
+                {"id": self.id_of(e.row), "test_row": self.ids[e.row] if self.numbered else e.row - n + 1}
                 | {"shares_with_ids": [*map(self.id_of, e.shares_with)], **asdict(e)}
                 for e in self.explanations
             ],

@@ -56,7 +56,7 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
                 frame = _read_excel(pandas, data, sheet)
                 name += f", sheet {sheet}" if sheet else ""
             else:
-                frame = _read_text(data, **text)
+                frame = _read_text(pandas, _decoded(data, text.pop("encoding", None)), **text)
         return _checked(frame, name)
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
         raise ValueError(f"{name} cannot be read: {error}") from None
@@ -80,7 +80,7 @@ def _limit(size: int) -> None:
 
 
 def _checked(frame: Any, source: str) -> Any:
-    """The frame with a checked header, and rows found by their line or number, without those that are empty."""
+    """The frame with a checked header, and rows found by their line or number."""
     names = ["" if name != name else str(name).strip() for name in frame.columns]
     if not any(names):
         raise ValueError("it is empty: a header line with column names, and rows, are needed")
@@ -91,19 +91,14 @@ def _checked(frame: Any, source: str) -> Any:
     frame = frame.set_axis([name or f"{NAMELESS}{k}" for k, name in enumerate(names)], axis=1)
     if frame.index.name != "line":
         frame = frame.set_axis(range(1, len(frame) + 1)).rename_axis("row")
-    if not len(frame := frame.dropna(how="all")):
+    if not frame.notna().any(axis=None):
         raise ValueError("it has a header but no rows")
     frame.attrs["source"] = source
     return frame
 
 
-def _read_text(
-    data: bytes, sep: str | None = None, decimal: str = ".", encoding: str | None = None, id_column: str | None = None
-) -> Any:
-    """The frame, its rows named by their lines; `encoding` is that of a text which is not UTF-8."""
-    import pandas
-
-    text = _decoded(data, encoding)
+def _read_text(pandas: Any, text: str, sep: str | None = None, decimal: str = ".", id_column: str | None = None) -> Any:
+    """The frame, its rows named by their lines."""
     if text.lstrip().startswith("{"):
         return _read_json(pandas, text)
     sep = (sep or separator_of(text)).replace("\\t", "\t")

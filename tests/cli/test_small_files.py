@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -372,6 +373,33 @@ def test_missing_values(missing: str, said: str, run: Callable[..., Result], tmp
     scores = pd.read_csv(tmp_path / "s.csv")
     assert len(scores) == (10 if missing == "drop" else 12)
     assert said in done.stderr + " ".join(scores["reasons"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_keep_their_numbers_where_others_are_dropped(ending: str, tmp_path: Path) -> None:
+    holes = NEW.astype({"tested": object})
+    holes.loc[0, "width"], holes.loc[2] = None, None
+    for name, frame in (("good", GOOD), ("new", holes)):
+        (tmp_path / name).write_bytes(text(frame) if ending == "csv" else binary("to_parquet")(frame))
+    files = ["--inliers", str(tmp_path / "good"), "--test", str(tmp_path / "new"), "--missing", "drop", "--json", "-"]
+    done = CliRunner().invoke(main, ["detect", *files, "--contamination", "0.05"])
+    (found,) = json.loads(done.stdout)["outliers"]
+    assert (found["id"], found["test_row"]) == ("12", 12)
+
+
+@pytest.mark.parametrize("ending", [".xls", ".json", ".csv.gz", ".txt"])
+def test_scores_in_unknown_forms_are_refused(ending: str) -> None:
+    done = CliRunner().invoke(main, ["detect", "--inliers", "a", "--test", "b", "--out", f"scores{ending}"])
+    assert done.exit_code == 2
+    assert f"scores{ending} must end in .csv, .parquet, .pq, .xlsx, .xlsm" in " ".join(done.stderr.split())
+
+
+def test_graph_columns_are_found_up_to_case_and_blanks(run: Callable[..., Result], tmp_path: Path) -> None:
+    scores = []
+    for name in ("mean radius", "Mean  Radius"):
+        assert run((".csv", text, [], ""), True, "--graph-column", name).exit_code == 0
+        scores.append((tmp_path / "s.csv").read_text())
+    assert scores[0] == scores[1]
 
 
 def test_all_problems_of_both_files_in_one_message(tmp_path: Path) -> None:
