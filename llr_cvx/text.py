@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from unicodedata import category
 
@@ -14,6 +14,8 @@ from unicodedata import category
 _FORMULA = re.compile(r"^(?=[\t\r\n])|(?:^|(?<=[;|\t\r\n]))(?=[ \u00a0\"]*[-=+@\uff1d\uff0b\uff0d\uff20])")
 #: Candidate separators of cells; the most frequent in the first line is used.
 SEPARATORS = ",;\t|"
+#: The most characters of a first line that are looked at for its separator.
+MAX_HEADER = 100_000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -42,8 +44,9 @@ def csv_cell(value: Any) -> Any:
 
 
 def separator_of(text: str) -> str:
-    """The most frequent separator of the first line."""
-    return max(SEPARATORS, key=text.lstrip("\r\n").partition("\n")[0].count)
+    """The most frequent separator of the first line, outside quotes."""
+    first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")[:MAX_HEADER]).partition("\n")[0]
+    return max(SEPARATORS, key=first.count)
 
 
 def cells_of(text: str, sep: str, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
@@ -63,6 +66,16 @@ def is_number(cell: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return "_" not in str(cell)  # Python reads 1_000 as a number, but in a table it is text
+
+
+def listing(names: Iterable[str], limit: int = 8, quoted: bool = True) -> str:
+    """Names, the first of many.
+
+    >>> listing(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    shown = [repr(name) if quoted else name for name in names]
+    return ", ".join(shown[:limit]) + (", ..." if len(shown) > limit else "")
 
 
 def shortened(name: str, limit: int) -> str:

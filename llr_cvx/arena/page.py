@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
@@ -19,12 +20,17 @@ _TEXT = ("instance", "status", "monotone")
 _EXTRA = ("N", "d", *(f"to {name}" for name in tables.TIMES), "monotone", "MB")
 
 
+def _is_traced(row: Mapping[str, Any]) -> bool:
+    """Whether there is an iterate to draw: one with a finite gap."""
+    return any(gap < math.inf for _, gap in row["curve"])
+
+
 def render_arena(document: Mapping[str, Any], title: str = "Arena") -> str:
     """The page of a run as a string."""
     results, tol = document["results"], document["conditions"]["tol"]
     colours = {one["entry"]: f"s{k % COLOURS}" for k, one in enumerate(document["summary"])}
     problems = groupby(sorted(results, key=lambda row: str(row["instance"])), key=lambda row: row["instance"])
-    traced = [rows for rows in (list(rows) for _, rows in problems) if any(row["curve"] for row in rows)]
+    traced = [rows for rows in (list(rows) for _, rows in problems) if any(map(_is_traced, rows))]
     traced.sort(key=lambda rows: -rows[0]["N"] * rows[0]["d"])
     values = {
         **{"document": document, "title": title, "colours": colours, "statuses": STATUSES},

@@ -24,6 +24,7 @@ from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.detection.screening import MIN_INLIERS, ROW_NUMBERING, Detection, detect
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.detection.settings import SETTINGS
+from llr_cvx.detection.tables import alike
 from llr_cvx.inputs import is_special
 from llr_cvx.outputs import is_stdout
 from llr_cvx.progress import Descent
@@ -42,6 +43,8 @@ TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
 #: Options about reading the tables, and those that name an output.
 FILES = ("inliers", "test", "id_column", "drop", "missing", "sheets", "sep", "decimal", "encoding")
 OUTPUTS = ("out", "report", "json_file")
+#: Endings of --out and what it writes by them; without one it is CSV.
+SCORES = {"": "csv", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel"}
 #: A proven interval within this distance of log r is printed as log r +- that distance.
 MAX_SYMMETRIC_REACH = 0.01
 
@@ -154,17 +157,20 @@ def _check(options: dict[str, Any]) -> None:
     for k, path in enumerate(files):
         if path == options["report"] and Path(path).suffix.lower() not in (".html", ".htm"):
             raise click.UsageError(f"--report writes an HTML page: {path} must end in .html")
+        if path == options["out"] and Path(path).suffix.lower() not in SCORES:
+            raise click.UsageError(f"--out writes CSV, Parquet or Excel: {path} must end in {', '.join([*SCORES][1:])}")
         if Path(path).resolve() in {Path(other).resolve() for other in (*inputs, *files[:k])}:
             raise click.UsageError(f"{path} is already the name of an input or of another output")
 
 
 def _run(inliers: Any, test: Any, options: dict[str, Any]) -> Detection:
     names, rows, undecided, fit = list(inliers), len(inliers) + len(test), "", {}
+    graph_columns = [alike(names, name) or name for name in options["graph_columns"]]
     tol = options["tol"] or next(tol for most, tol in TOL_BY_ROWS.items() if rows <= most)
     given = options | {
         "tol": tol,
         "lambda2s": [options["lambda2"]],
-        "graph_columns": check.columns(options["graph_columns"] or None, len(names), names, "--graph-column").tolist(),
+        "graph_columns": check.columns(graph_columns or None, len(names), names, "--graph-column").tolist(),
         "new_rows": None,  # there are none, and one fit instead of two
         "verbose": options["verbose"] or (False if options["quiet"] else Descent(tol)),
     }
@@ -192,12 +198,13 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
 
 def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:
     """Write a DataFrame by the ending of a name, CSV if in doubt; spreadsheets must not find formulas in names."""
-    if ending in (".parquet", ".pq"):
+    kind = SCORES.get(ending, "csv")
+    if kind == "parquet":
         scores.to_parquet(stream, index=False)
         return
     for name in ("id", "reasons"):
         scores[name] = scores[name].map(csv_cell)
-    if ending in (".xlsx", ".xlsm"):
+    if kind == "excel":
         scores["id"] = scores["id"].map(lambda text: "".join(c if c.isprintable() else "\ufffd" for c in text))
         scores.to_excel(stream, index=False, engine="openpyxl")
     else:

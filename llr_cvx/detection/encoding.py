@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,11 +18,11 @@ from llr_cvx.detection.labels import known_inliers
 from llr_cvx.extras import needed
 from llr_cvx.text import is_number
 
-#: What a category that no fitted row has, and a missing one, are called.
-UNSEEN, ABSENT = "(not seen)", "(missing)"
-#: The most levels of a category; the rarest of more share one.
+#: What a category that no fitted row has, a missing one, and those that share a level, are called.
+UNSEEN, ABSENT, RARE = "(not seen)", "(missing)", "(rare)"
+#: The most levels of a category that the fitted rows have; the rarest of more share one.
 MAX_LEVELS = 30
-#: Text that differs in more than half of the rows, and in more than this many, names the rows.
+#: Text names the rows if it has more than this many levels, and more than half of the rows have one of their own.
 MAX_FEW_NAMES = 10
 
 Kind = Literal["number", "boolean", "date", "category", "empty"]
@@ -46,9 +46,7 @@ def kind_of(column: Any) -> Kind:
         return "boolean"
     if not np.isnan(values_of(found, "number")).any():
         return "number"
-    text = found.astype(str)
-    is_date = text.str.match(r"\d{4}-\d\d-\d\d").all() and not np.isnan(values_of(text, "date")).any()
-    return "date" if is_date else "category"
+    return "category" if np.isnan(values_of(found.astype(str), "date")).any() else "date"
 
 
 def values_of(column: Any, kind: Kind) -> Any:
@@ -58,10 +56,11 @@ def values_of(column: Any, kind: Kind) -> Any:
     if kind == "category":
         return levels_of(column)
     if kind == "date":
-        days = pd.to_datetime(column.astype(object), format="ISO8601", errors="coerce", utc=True)
+        alike = column.astype(object).where(column.astype(str).str.match(r"\d{4}-\d\d-\d\d"))
+        days = pd.to_datetime(alike, format="ISO8601", errors="coerce", utc=True)
         return (days - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     if kind == "boolean":
-        return column.astype(object).map({True: 1.0, False: 0.0}).astype(float)
+        return levels_of(column).map({"True": 1.0, "1": 1.0, "False": 0.0, "0": 0.0}).astype(float)
     if not pd.api.types.is_numeric_dtype(column):
         column = column.astype(object).map(lambda cell: float(cell) if is_number(cell) else np.nan)
     return pd.Series(column.to_numpy(float, na_value=np.nan), column.index)
@@ -84,7 +83,10 @@ def _level(text: str) -> str:
     text = text.strip()
     if text.casefold() in ("true", "false"):
         return text.capitalize()
-    return f"{float(text):.17g}" if is_number(text) and np.isfinite(float(text)) else text
+    if not is_number(text) or not np.isfinite(float(text)):
+        return text
+    shown = repr(float(text) + 0.0).removesuffix(".0")
+    return shown if Decimal(shown) == Decimal(text) else text  # codes of many digits stay apart
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,8 +94,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Numbers stay as they are, booleans become 0 and 1, dates days, and a category one column per level and one for
     levels that no fitted row has. Columns that are constant among the fitted rows, and text that differs from row to
-    row, are left out. A column that is 0 in all n fitted rows is multiplied by sqrt(n): what they never show counts as
-    much as what one of n + 1 rows shows does once it is standardised.
+    row (most have a value to themselves), are left out. A column that is 0 in all n fitted rows is multiplied by
+    sqrt(n): what they never show counts as much as what one of n + 1 rows shows does once it is standardised.
 
     With p-values, give it to `LLRDetector` as `scaler`, as the command `detect` does: it then sees none of the
     inliers that are held out.
@@ -147,24 +149,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("no column is left: each is constant among the known inliers, or names the rows")
         text = [name for name, kind in self._used.items() if kind == "category"]
         numeric = [name for name in self._used if name not in text]
-        absent, fill = ({ABSENT}, "constant") if self.missing == "indicator" else (set[str](), "most_frequent")
-        known = [{*levels_of(frame[name]).dropna(), *absent} - {UNSEEN} for name in text]
-        self._levels = {name: [*sorted(levels), UNSEEN] for name, levels in zip(text, known, strict=True)}
-        one_hot = OneHotEncoder(categories=[*self._levels.values()], max_categories=MAX_LEVELS + 1, sparse_output=False)
+        absent = self.missing == "indicator"
+        self._levels = {name: self._encoded_as(levels_of(frame[name])) for name in text}
+        categories = [[*sorted({*levels.values()} - {UNSEEN, np.nan}), UNSEEN] for levels in self._levels.values()]
         parts = [
             ("numbers", SimpleImputer(strategy="median"), numeric),
             ("missing", MissingIndicator(features="all"), numeric if absent else []),
-            ("levels", make_pipeline(SimpleImputer(strategy=fill, fill_value=ABSENT), one_hot), text),
+            ("levels", OneHotEncoder(categories=categories, sparse_output=False), text),
         ]
         self._encoder = ColumnTransformer(parts)
         encoded = np.asarray(self._encoder.fit_transform(self._canonical(frame)), dtype=float)
         self._boost = np.where((encoded == 0).all(axis=0), np.sqrt(len(encoded)), 1.0)
         names = [(name, name) for name in numeric] + [(name, f"{name} is missing") for name in parts[1][2]]
-        if text:
-            fitted = self._encoder.named_transformers_["levels"][-1]
-            for name, levels, rare in zip(text, fitted.categories_, fitted.infrequent_categories_, strict=True):
-                common = levels if rare is None else [*levels[~np.isin(levels, rare)], "(rare)"]
-                names += [(name, f"{name} = {level}") for level in common]
+        names += [(name, f"{name} = {level}") for name, found in zip(text, categories, strict=True) for level in found]
         self.owner_: IntArray = frame.columns.get_indexer([name for name, _ in names])
         self._names = np.array([name for _, name in names], dtype=object)
         self.scaler_ = None if self.scaler is None else clone(self.scaler).fit(encoded)
@@ -184,10 +181,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _useless(self, column: Any, kind: Kind) -> str:
         """Why to leave a column out, or nothing."""
-        distinct = values_of(column, kind).nunique(dropna=self.missing != "indicator")
-        if kind == "category" and distinct > max(MAX_FEW_NAMES, len(column) / 2):
+        counts = values_of(column, kind).value_counts(dropna=self.missing != "indicator")
+        if kind == "category" and len(counts) > MAX_FEW_NAMES and (counts == 1).sum() > len(column) / 2:
             return "row names"
-        return "constant" if kind == "empty" or distinct <= 1 else ""
+        return "constant" if kind == "empty" or len(counts) <= 1 else ""
+
+    def _encoded_as(self, column: Any) -> dict[str | None, Any]:
+        """What each level of a column counts as, most frequent first, and what a missing one (None) does."""
+        order = [level for _, level in sorted((-n, level) for level, n in column.value_counts().items())]
+        rare = order[MAX_LEVELS - 1 :] if len(order) > MAX_LEVELS else []
+        missing = {"indicator": ABSENT, "median": order[0]}.get(self.missing, np.nan)
+        return {**dict(zip(order, order, strict=True)), **dict.fromkeys(rare, RARE), None: missing}
 
     def _canonical(self, frame: Any) -> Any:
         """Numbers as float and levels as text, NaN where they are missing."""
@@ -197,7 +201,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, kind in self._used.items():
             values = values_of(frame[name], kind)
             if kind == "category":
-                values = values.where(values.isin(self._levels[name]) | values.isna(), UNSEEN)
+                known = self._levels[name]
+                found = values.astype(object).where(values.notna(), None)
+                values = pd.Series([known.get(level, UNSEEN) for level in found], frame.index, dtype=object)
             wrong = values.isna() & (frame[name].notna() | (self.missing == "refuse"))
             if wrong.any():
                 raise ValueError(

@@ -124,10 +124,11 @@ def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column
             columns.append(_number(name, np.ones(len(known)), known))
         elif not is_pandas(values):
             columns.append(_number(name, values[:, k], known))
-        elif (kind := kind_of(values.iloc[:, k])) in ("number", "date"):
+        elif (kind := kind_of(values.iloc[:, k][known])) in ("number", "date"):
             columns.append(_number(name, values_of(values.iloc[:, k], kind), known, kind == "date"))
         else:
             levels = levels_of(values.iloc[:, k]).fillna("missing")
+            levels = levels.replace({"1": "True", "0": "False"}) if kind == "boolean" else levels
             share = levels[known].value_counts(normalize=True)
             place = share.index.get_indexer(levels) % (len(share) + 1)  # -1, where no inlier has it, becomes the last
             shares = np.append(share, 0.0)[place] * [[0.0], [1.0], [0.0]]

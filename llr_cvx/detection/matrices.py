@@ -25,7 +25,7 @@ def read_columns(
     naming file, line and column. Parquet is left to pandas.
     """
     if Path(path).suffix.lower() in (".parquet", ".pq"):
-        frame = read_table(path).drop(columns=list(drop), errors="ignore")
+        frame = read_table(path).dropna(how="all").drop(columns=list(drop), errors="ignore")
         return list(frame), frame.to_numpy(float)
     try:
         text = contents(path, stream).decode("utf-8-sig")

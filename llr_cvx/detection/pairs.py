@@ -12,14 +12,14 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.encoding import kind_of, values_of
-from llr_cvx.detection.tables import NAMELESS, alike, read_table
-from llr_cvx.text import printable
+from llr_cvx.detection.tables import NAMELESS, alike, read_table, settle_points
+from llr_cvx.text import listing, printable
 
 DECIMAL_COMMA = r"[+-]?\d[\d.]*,\d+"
 #: Text that is something else in disguise: its form, the least share of it, the most levels of a category that may look
 #: so (such as age groups), what it is, and what helps.
 DISGUISES = (
-    (DECIMAL_COMMA, 0.5, 0, "numbers", "--decimal ,"),
+    (DECIMAL_COMMA, 0.5, 0, "numbers", "'--decimal ,'"),
     (r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}.*", 0.9, 10, "dates", "write them like 2024-12-31"),
     (r"[^\w\s.,+-]?\s*[+-]?\d[\d.,'\s]*(%|[^\w\s]|[A-Za-z]{1,3})?", 0.9, 10, "numbers", "write plain numbers"),
 )
@@ -64,6 +64,7 @@ def read_pair(
             problems.append(str(error))
     if problems:
         raise TableProblems(problems)
+    places, tables = [table.index for table in tables], [table.dropna(how="all") for table in tables]
     known, checked = tables
     good, new = (table.attrs["source"] for table in tables)
     similar = {alike(checked, name): name for name in known if name not in checked}
@@ -87,18 +88,20 @@ def read_pair(
         problems.append(f"{good} has {listing(lacking)}, which {new} has not: {cure}")
     if others := [name for name in columns if name not in known and name not in unused]:
         notes.append(f"ignored in {new}: {listing(others)}, which {good} has not")
-    problems += [problem for name in used for problem in _misfits(known, checked, name)]
+    for name in used:
+        settle_points(tables, name)
+    problems += _misfits(known, checked, used)
     shared = [name for name in used if name not in lacking]
     filled = [name for name in shared if known[name].notna().any()]
     frames, gone = list[Any](), list[Any]()
-    for source, table in zip((good, new), tables, strict=True):
+    for source, table, place in zip((good, new), tables, places, strict=True):
         frame, absent = table[shared], table[filled].isna()
         if named in table:
             labels = table[named].map(str, na_action="ignore").fillna("").str.strip()
             problems += _repeated(source, labels)
             frame = frame.set_axis(labels)
-        elif table.index.name == "line":
-            frame = frame.set_axis(range(1, len(frame) + 1))
+        else:
+            frame = frame.set_axis(place.get_indexer(table.index) + 1)  # its row in the file
         if missing == "refuse":
             problems += _absent(source, absent)
         left_out = absent.any(axis=1).to_numpy() & (missing == "drop")
@@ -115,25 +118,34 @@ def read_pair(
     return frames[0], frames[1], [*notes, *row_name_note(numbers)]
 
 
-def _misfits(known: Any, checked: Any, name: str) -> Iterator[str]:
-    """Cells that are not of the kind of their column among the inliers."""
-    kind = kind_of(known[name])
-    if kind == "category":
-        text = known[name].dropna().astype(str).str.strip()
-        kind = next((of for of in ("number", "date") if values_of(text, of).notna().mean() >= 0.5), "empty")
-        for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
-            cells = text[text.str.fullmatch(form)]
-            if len(cells) >= least * len(text) and text.nunique() > most:
-                such = f"holds {what} such as {cells.iloc[0][:40]!r}"
-                yield f"{known.attrs['source']}, column {name!r} {such}: {cure} or {_drop([name])}"
-                break
-    for table in [table for table in (known, checked) if kind != "empty" and name in table]:
-        values = values_of(table[name], kind)
-        if len(wrong := table[name][np.isinf(values) | (values.isna() & table[name].notna())]):
-            cell, more = str(wrong.iloc[0]).strip(), f" ({len(wrong)} such cells)" if len(wrong) > 1 else ""
-            cure = "--decimal ," if re.fullmatch(DECIMAL_COMMA, cell) else f"correct it, or {_drop([name])}"
-            place = f"{table.attrs['source']}, {table.index.name} {wrong.index[0]}, column {name!r}"
-            yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: {cure}"
+def _misfits(known: Any, checked: Any, used: Sequence[str]) -> Iterator[str]:
+    """Cells that are not of the kind of their column among the inliers; columns that all need the same in one line."""
+    same = dict[tuple[str, ...], dict[str, str]]()
+    for name in used:
+        kind = kind_of(known[name])
+        if kind == "category":
+            text = known[name].dropna().astype(str).str.strip()
+            kind = next((of for of in ("number", "date") if values_of(text, of).notna().mean() >= 0.5), "empty")
+            kind = "boolean" if known[name].map(type).eq(bool).sum() >= len(text) / 2 else kind
+            for form, least, most, what, cure in DISGUISES if kind == "empty" else ():
+                cells = text[text.str.fullmatch(form)]
+                if len(cells) >= least * len(text) and text.nunique() > most:
+                    cure = cure if form != DECIMAL_COMMA or known.attrs.get("decimal") == "." else DISGUISES[-1][-1]
+                    same.setdefault((known.attrs["source"], what, cure), {})[name] = cells.iloc[0]
+                    break
+        for table in [table for table in (known, checked) if kind != "empty" and name in table]:
+            values = values_of(table[name], kind)
+            if len(wrong := table[name][np.isinf(values) | (values.isna() & table[name].notna())]):
+                cell, more = str(wrong.iloc[0]).strip(), f" ({len(wrong)} such cells)" if len(wrong) > 1 else ""
+                if table.attrs.get("decimal") == "." and re.fullmatch(DECIMAL_COMMA, cell):
+                    same.setdefault((table.attrs["source"], *DISGUISES[0][3:]), {})[name] = cell
+                    continue
+                place = f"{table.attrs['source']}, {table.index.name} {wrong.index[0]}, column {name!r}"
+                yield f"{place} holds {cell[:40]!r}, not a {kind}{more}: correct it, or {_drop([name])}"
+    for (source, what, cure), found in same.items():
+        cell, many = next(iter(found.values()))[:40], len(found) > 1
+        columns = f"column{'s' * many} {listing(found)} hold{'s' * (not many)}"
+        yield f"{source}, {columns} {what} such as {cell!r}: {cure} or {_drop(found)}"
 
 
 def _absent(source: str, absent: Any) -> Iterator[str]:
@@ -170,15 +182,5 @@ def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
     return [f"{subject} like row names: {cure}"] if names else []
 
 
-def _drop(names: Sequence[str]) -> str:
-    return " ".join(f"--drop {shlex.quote(name)}" for name in names[:8])
-
-
-def listing(names: Iterable[str], limit: int = 8, quoted: bool = True) -> str:
-    """Names, the first of many.
-
-    >>> listing(["a", "b", "c"], 2)
-    "'a', 'b', ..."
-    """
-    shown = [repr(name) if quoted else name for name in names]
-    return ", ".join(shown[:limit]) + (", ..." if len(shown) > limit else "")
+def _drop(names: Iterable[str]) -> str:
+    return " ".join(f"--drop {shlex.quote(name)}" for name in [*names][:8])

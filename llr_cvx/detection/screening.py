@@ -15,9 +15,10 @@ from llr_cvx.detection.encoding import TableEncoder, levels_of
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.explanation import explain_rows
 from llr_cvx.detection.features import TYPICAL_QUANTILES, TYPICAL_RANGE
-from llr_cvx.detection.pairs import Missing, listing
+from llr_cvx.detection.pairs import Missing
 from llr_cvx.detection.scalers import SCALINGS
 from llr_cvx.graph import IsolatedWarning
+from llr_cvx.text import listing
 
 #: Where no row is called an outlier, this many of the lowest scores are explained.
 LOWEST_SHOWN = 5
@@ -147,10 +148,11 @@ class Detection:
             "base": self.base,
             "batch": asdict(self.batch) | {"bad": self.batch.bad} if self.batch else None,
             "suspicious_inliers": [self.id_of(row) for row in self.detector.suspicious_inliers_.tolist()],
-            "rows": "test_row, and ids where there is no id column, count the rows of a file from 1 without its "
-            "header line; row and shares_with count the pooled rows from 0, inliers first",
+            "rows": "ids where there is no id column, and then test_row, count the rows of a file from 1 without its "
+            "header line; else test_row counts those that are used; row and shares_with count the pooled rows from 0, "
+            "inliers first",
             "outliers": [
-                {"id": self.id_of(e.row), "test_row": e.row - n + 1}
+                {"id": self.id_of(e.row), "test_row": self.ids[e.row] if self.numbered else e.row - n + 1}
                 | {"shares_with_ids": [*map(self.id_of, e.shares_with)], **asdict(e)}
                 for e in self.explanations
             ],
@@ -259,6 +261,7 @@ def _left_out(run: Detection) -> Iterator[str]:
             first = run.name_of(len(run.inliers) + int(rows.argmax()))
             differing.append(f"{name!r} differs in {int(rows.sum())} test row(s), the first {first}")
     if constant:
-        yield f"left out, since constant among the inliers: {'; '.join([listing(constant), *differing[:5]])}"
+        who = f"inliers{' in the model' if run.held_out else ''}"
+        yield f"left out, since constant among the {who}: {'; '.join([listing(constant), *differing[:5]])}"
     if names:
         yield f"left out, since text that differs from row to row: {listing(names)} (--id NAME to name rows by it)"

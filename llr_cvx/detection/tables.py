@@ -11,9 +11,11 @@ import gzip
 import io
 import json
 import lzma
+import re
 import sys
 import warnings
 import zipfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,9 @@ from llr_cvx.text import cells_of, is_number, separator_of
 MAX_BYTES = 2**30
 #: Columns without a name are called so, with their number.
 NAMELESS = "Unnamed: "
-#: A number whose points separate thousands, if it has any, and one whose point does not.
-WITH_COMMA, WITH_POINT = r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?", r"[+-]?(?!\d{1,3}(\.\d{3})+$)\d*\.\d+"
+#: Where commas are decimal: a number whose points can separate thousands, and one whose point cannot.
+THOUSANDS = r"[+-]?[1-9]\d{0,2}(\.\d{3})+"
+WITH_COMMA, WITH_POINT = rf"({THOUSANDS}|[+-]?\d+)(,\d+)?", rf"(?!{THOUSANDS}$)[+-]?\d*\.\d+"
 
 
 def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
@@ -52,10 +55,8 @@ def read_table(path: str | Path, sheet: str | None = None, **text: Any) -> Any:
             elif data.startswith(b"PK\x03\x04"):
                 frame = _read_excel(pandas, data, sheet)
                 name += f", sheet {sheet}" if sheet else ""
-            elif data.startswith(b"{"):
-                frame = pandas.DataFrame([json.loads(line) for line in data.splitlines() if line.strip()])
             else:
-                frame = _read_text(data, **text)
+                frame = _read_text(pandas, _decoded(data, text.pop("encoding", None)), **text)
         return _checked(frame, name)
     except Exception as error:  # pandas, pyarrow and openpyxl raise many types, all with this meaning
         raise ValueError(f"{name} cannot be read: {error}") from None
@@ -79,7 +80,7 @@ def _limit(size: int) -> None:
 
 
 def _checked(frame: Any, source: str) -> Any:
-    """The frame with a checked header, and rows found by their line or number, without those that are empty."""
+    """The frame with a checked header, and rows found by their line or number."""
     names = ["" if name != name else str(name).strip() for name in frame.columns]
     if not any(names):
         raise ValueError("it is empty: a header line with column names, and rows, are needed")
@@ -90,19 +91,16 @@ def _checked(frame: Any, source: str) -> Any:
     frame = frame.set_axis([name or f"{NAMELESS}{k}" for k, name in enumerate(names)], axis=1)
     if frame.index.name != "line":
         frame = frame.set_axis(range(1, len(frame) + 1)).rename_axis("row")
-    if not len(frame := frame.dropna(how="all")):
+    if not frame.notna().any(axis=None):
         raise ValueError("it has a header but no rows")
     frame.attrs["source"] = source
     return frame
 
 
-def _read_text(
-    data: bytes, sep: str | None = None, decimal: str = ".", encoding: str | None = None, id_column: str | None = None
-) -> Any:
-    """The frame, its rows named by their lines; `encoding` is that of a text which is not UTF-8."""
-    import pandas
-
-    text = _decoded(data, encoding)
+def _read_text(pandas: Any, text: str, sep: str | None = None, decimal: str = ".", id_column: str | None = None) -> Any:
+    """The frame, its rows named by their lines."""
+    if text.lstrip().startswith("{"):
+        return _read_json(pandas, text)
     sep = (sep or separator_of(text)).replace("\\t", "\t")
     lines, header = list[int](), list[str]()
     for line, row in cells_of(text, sep):
@@ -122,7 +120,18 @@ def _read_text(
     frame = frame.set_axis(header, axis=1)  # the names as they are: pandas makes them unique
     if len(frame) == len(lines) - 1:  # rarely, pandas and the csv module see different rows
         frame.index = pandas.Index(lines[1:], name="line")
-    return frame.apply(_without_commas, named=named) if decimal == "," else frame
+    frame.attrs["decimal"] = decimal
+    return frame
+
+
+def _read_json(pandas: Any, text: str) -> Any:
+    rows = dict[int, Any]()
+    for k, line in enumerate(io.StringIO(text, newline=None), 1):
+        try:
+            rows |= {k: {**json.loads(line)}} if line.strip() else {}
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"line {k} is no JSON object: {error}") from None
+    return pandas.DataFrame([*rows.values()], [*rows]).rename_axis("line")
 
 
 def _decoded(data: bytes, encoding: str | None) -> str:
@@ -132,18 +141,19 @@ def _decoded(data: bytes, encoding: str | None) -> str:
         with suppress(UnicodeError):
             if "\0" not in (text := data.decode(tried)):
                 return text
-    if b"\0" in data:
-        raise ValueError("it holds NUL bytes: it is no text, or in another encoding (--encoding utf-16)")
-    raise ValueError(f"it is not {encoding or 'UTF-8'} text: try --encoding latin-1")
+    other = "utf-16" if b"\0" in data else "latin-1"
+    raise ValueError(f"it is no {encoding or 'UTF-8'} text, Parquet, Feather or xlsx; for text, try --encoding {other}")
 
 
-def _without_commas(column: Any, named: str | None) -> Any:
-    """Text with its numbers as in 1.234,5 written plainly, unless it names rows or has numbers as in 1234.5."""
-    cells = column.astype(str).str.strip()
-    if column.dtype.kind in "biuf" or column.name == named or cells.str.fullmatch(WITH_POINT).any():
-        return column
-    plain = cells.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
-    return column.mask(cells.str.fullmatch(WITH_COMMA), plain)
+def settle_points(tables: Sequence[Any], name: str) -> None:
+    """Write the numbers of a column plainly where commas are decimal; what 1.234 is there, all of its cells say."""
+    texts = [t for t in tables if name in t and t.attrs.get("decimal") == "," and t[name].dtype.kind == "O"]
+    cells = [cell.strip() for table in texts for cell in table[name].dropna()]
+    point, comma = ([cell for cell in cells if re.fullmatch(form, cell)] for form in (WITH_POINT, WITH_COMMA))
+    if 2 * len(point + comma) > len(cells) and not (point and any(re.fullmatch(THOUSANDS, cell) for cell in comma)):
+        plain = {cell: cell.replace(".", "").replace(",", ".") for cell in comma}
+        for table in texts:
+            table[name] = table[name].map(lambda cell: plain.get(cell.strip(), cell), na_action="ignore")
 
 
 def alike(names: Any, name: str) -> str | None:
@@ -159,10 +169,10 @@ def _read_arrow(data: bytes) -> Any:
     from pyarrow import dataset
 
     kind = dataset.ParquetFileFormat() if data.startswith(b"PAR1") else dataset.IpcFileFormat()
-    file, kept = kind.make_fragment(pyarrow.BufferReader(data)), list[Any]()
+    file, kept, size = kind.make_fragment(pyarrow.BufferReader(data)), list[Any](), 0
     for batch in file.to_batches():
         kept.append(batch)
-        _limit(sum(part.nbytes for part in kept))
+        _limit(size := size + batch.nbytes)
     frame = pyarrow.Table.from_batches(kept, file.physical_schema).to_pandas()
     return frame if frame.index.name is None and frame.index.inferred_type == "integer" else frame.reset_index()
 
@@ -171,6 +181,10 @@ def _read_excel(pandas: Any, data: bytes, sheet: str | None) -> Any:
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         needed("openpyxl", "tables", "workbooks")
         _limit(sum(part.file_size for part in book.infolist()))
-    wanted = int(sheet) - 1 if sheet and sheet.isdecimal() else sheet or 0
-    whole = pandas.read_excel(io.BytesIO(data), sheet_name=wanted, header=None, na_values=["?"])
+    file = pandas.ExcelFile(io.BytesIO(data))
+    names = {str(k): name for k, name in enumerate(file.sheet_names, 1)} | {name: name for name in file.sheet_names}
+    if (wanted := names.get(sheet) if sheet else file.sheet_names[0]) is None:
+        raise ValueError(f"it has no such sheet: its sheets are {', '.join(map(repr, file.sheet_names))}")
+    whole = file.parse(wanted, header=None, na_values=["?"], dtype=object)
+    whole = whole[whole.notna().any(axis=1).cummax()]  # from the first row that is not empty
     return whole[1:].infer_objects().set_axis(list(whole.iloc[0]) if len(whole) else [], axis=1)

@@ -54,6 +54,11 @@ def test_a_page_without_failures_has_no_cards() -> None:
     assert "All 2 answers are proved" in html
 
 
+def test_iterates_that_are_all_infinitely_far_away_are_no_chart() -> None:
+    far = result("mine", "a", "inaccurate", curve=[(0.1, float("inf"))]) | {"relative_gap": None}
+    assert "Gap against time" not in render_arena(document([far]))
+
+
 def test_it_needs_no_network_and_runs_no_script() -> None:
     hostile = '"><script src="http://evil"></script>'
     html = render_arena(document([result(hostile, hostile, "crash", output=hostile, notes=[hostile])]))

@@ -244,8 +244,8 @@ def test_a_device_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("a;b\n1,5;2\n", "column 'a' holds numbers such as '1,5': --decimal ,"),
-        ('a,b\n"1.000,5",2\n', "column 'a' holds numbers such as '1.000,5': --decimal ,"),
+        ("a;b\n1,5;2\n", "column 'a' holds numbers such as '1,5': '--decimal ,'"),
+        ('a,b\n"1.000,5",2\n', "column 'a' holds numbers such as '1.000,5': '--decimal ,'"),
         ("a,b\n1,5,2,5\n", "line 2: 4 cells where the first line has 2; if the commas are decimal commas"),
         ("a;b\n1;2\n2;3\nred;4\n", "line 4, column 'a' holds 'red', not a number: correct it, or --drop a"),
     ],

@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from llr_cvx.cli import main
+from llr_cvx.detection.pairs import TableProblems, read_pair
 from llr_cvx.detection.tables import read_table
 from llr_cvx.text import is_number
 
@@ -108,6 +110,11 @@ def parquet_bomb(frame: pd.DataFrame) -> bytes:
     return binary("to_parquet")(pd.DataFrame({"a": np.zeros(300_000)}))
 
 
+def json_lines(frame: pd.DataFrame, escaped: bool = True) -> bytes:
+    how = {"orient": "records", "lines": True, "double_precision": 13}
+    return binary("to_json", force_ascii=escaped, **how)(frame)
+
+
 SAME = "12 rows, row 12 first: mean radius"
 LATIN = ["--encoding", "latin-1"]
 HTML = "<script>alert(1)</script>"
@@ -124,6 +131,7 @@ READ: dict[str, tuple[str, Content, list[str], str]] = {
     "byte order mark": (".csv", lambda f: b"\xef\xbb\xbf" + text(f), [], SAME),
     "utf-16": (".csv", lambda f: text(f, encoding="utf-16"), [], SAME),
     "utf-16 without its mark": (".csv", lambda f: text(f, encoding="utf-16-le"), ["--encoding", "utf-16-le"], SAME),
+    "separators in quotes": (".csv", lambda f: text(f.assign(q=1)).replace(b",q", b',"q;;;;;;;"', 1), [], SAME),
     "latin-1 beside utf-8": (".csv", lambda f: text(f.assign(é="é"), encoding="latin-1"), LATIN, SAME),
     "latin-1": (".csv", lambda f: text(f.assign(é="é"), encoding="latin-1"), [*LATIN, "--drop", "é"], SAME),
     "gzip": (".csv.gz", lambda f: gzip.compress(text(f)), [], SAME),
@@ -138,9 +146,14 @@ READ: dict[str, tuple[str, Content, list[str], str]] = {
     "parquet": (".parquet", binary("to_parquet"), [], SAME),
     "feather": (".feather", binary("to_feather"), [], SAME),
     "excel": (".xlsx", binary("to_excel", index=False), [], SAME),
+    "a year for a name": (".xlsx", lambda f: binary("to_excel")(f.rename_axis(2019)), [], SAME),
     "sheet by name": (".xlsx", two_sheets, ["--sheet", "data"], SAME),
     "sheet by number": (".xlsx", two_sheets, ["--sheet", "2"], SAME),
-    "json lines": (".jsonl", binary("to_json", orient="records", lines=True, double_precision=13), [], SAME),
+    "json lines": (".jsonl", json_lines, [], SAME),
+    "json after a blank line": (".jsonl", lambda f: b"\n\n" + json_lines(f), [], SAME),
+    "json with a byte order mark": (".jsonl", lambda f: b"\xef\xbb\xbf" + json_lines(f), [], SAME),
+    "json in latin-1": (".jsonl", lambda f: json_lines(f.assign(e="é"), False).decode().encode("latin-1"), LATIN, SAME),
+    "empty rows above": (".xlsx", binary("to_excel", index=False, startrow=3), [], SAME),
     "blank lines": (".csv", lambda f: text(f).replace(b"\n", b"\n\n"), [], SAME),
     "pandas' index": (".csv", lambda f: f.to_csv().encode(), [], SAME),
     "case and blanks": (".csv", renamed(width=" Width", **{"mean radius": "Mean  Radius"}), [], SAME),
@@ -162,12 +175,15 @@ ON_BOTH = {
 
 #: One note each.
 NOTES = {
+    "a year for a name": ": '2019', which ",
     "pandas' index": "a column without a name, as pandas writes row numbers",
     "case and blanks": "matched up to case and blanks in ",
     "an extra column": ": 'extra', which ",
     "a name as of an archive": ": 'PK', which ",
     "a name as of Parquet": ": 'PAR1', which ",
     "latin-1 beside utf-8": ": 'é', which ",
+    "json in latin-1": ": 'e', which ",
+    "separators in quotes": ": 'q;;;;;;;', which ",
     "a constant column": "left out, since constant among the inliers: 'same'",
     "a name in every row": "left out, since text that differs from row to row: 'who'",
 }
@@ -187,12 +203,12 @@ REFUSED: dict[str, tuple[str, Content, list[str], str]] = {
     "duplicate names": (".csv", renamed(width="colour"), [], "the header names 'colour' twice"),
     "ragged": (".csv", lambda f: text(f) + b"1,2,red,True,,6\n", [], "line 14: 6 cells where the first line has 5"),
     "open quote": (".csv", lambda f: text(f) + b'"1,2\n', [], "cannot be read"),
-    "nul bytes": (".csv", lambda f: text(f).replace(b"red", b"r\0d"), [], "holds NUL bytes"),
+    "nul bytes": (".csv", lambda f: text(f).replace(b"red", b"r\0d"), [], "for text, try --encoding utf-16"),
     "latin-1 unsaid": (".csv", lambda f: text(f) + "1,2,é,True,\n".encode("latin-1"), [], "try --encoding latin-1"),
-    "mixed encodings": (".csv", lambda f: text(f) + "é,".encode() + "é\n".encode("latin-1"), [], "is not UTF-8 text"),
-    "utf-16 unsaid": (".csv", lambda f: text(f, encoding="utf-16-le"), [], "(--encoding utf-16)"),
+    "mixed encodings": (".csv", lambda f: text(f) + "é,".encode() + "é\n".encode("latin-1"), [], "is no UTF-8 text"),
+    "utf-16 unsaid": (".csv", lambda f: text(f, encoding="utf-16-le"), [], "try --encoding utf-16"),
     "two files in a zip": (".zip", zipped("other.csv"), [], "the archive holds 2 files, not one"),
-    "an old workbook": (".xls", lambda f: bytes.fromhex("d0cf11e0a1b11ae1") + bytes(99), [], "it is no text"),
+    "an old workbook": (".xls", lambda f: bytes.fromhex("d0cf11e0a1b11ae1") + bytes(99), [], "no UTF-8 text, Parquet,"),
     "unknown encoding": (".csv", text, ["--encoding", "klingon"], "unknown encoding: klingon"),
     "zip bomb": (".csv.gz", bomb, [], "holds more than 1,000,000 bytes"),
     "excel bomb": (".xlsx", excel_bomb, [], "holds more than 1,000,000 bytes"),
@@ -200,7 +216,10 @@ REFUSED: dict[str, tuple[str, Content, list[str], str]] = {
     "cut gzip": (".csv.gz", lambda f: gzip.compress(text(f))[:-20], [], "cannot be read"),
     "cut parquet": (".parquet", lambda f: binary("to_parquet")(f)[:-9], [], "cannot be read"),
     "cut excel": (".xlsx", lambda f: two_sheets(f)[:-30], [], "cannot be read"),
-    "no such sheet": (".xlsx", two_sheets, ["--sheet", "none"], "none"),
+    "no such sheet": (".xlsx", two_sheets, ["--sheet", "none"], "its sheets are 'other', 'data'"),
+    "sheet 0": (".xlsx", two_sheets, ["--sheet", "0"], "it has no such sheet: its sheets are 'other', 'data'"),
+    "json with a broken line": (".jsonl", lambda f: b'{"a": 1}\n\n{"a": tru\n', [], "line 3 is no JSON object: "),
+    "json with a list": (".jsonl", lambda f: b'{"a": 1}\n[1]\n', [], "line 2 is no JSON object: "),
     "not json": (".jsonl", lambda f: b"{", [], "cannot be read"),
     "html for a table": (".xlsx", lambda f: HTML.encode(), [], "cannot be read"),
 }  # fmt: skip
@@ -257,18 +276,58 @@ def test_one_workbook_can_hold_both_tables(tmp_path: Path, expected: pd.DataFram
     assert "--sheet can be given twice" in CliRunner().invoke(main, [*command, "new", "--sheet", "more"]).stderr
 
 
+def read(folder: Path, good: str, new: str, **how: object) -> list[list[object]]:
+    (folder / "good.csv").write_bytes(good.encode("latin-1"))
+    (folder / "new.csv").write_bytes(new.encode("latin-1"))
+    pair = read_pair(folder / "good.csv", folder / "new.csv", decimal=",", encoding="latin-1", **how)[:2]
+    return [[*map(str, values)] for table in pair for _, values in table.items()]
+
+
+def test_sheets_are_found_by_name_before_their_number(tmp_path: Path) -> None:
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        for name in ("a", "1", "2024"):
+            pd.DataFrame({"x": [name]}).to_excel(book, sheet_name=name, index=False)
+    found = [read_table(tmp_path / "book.xlsx", sheet)["x"].tolist() for sheet in (None, "1", "2", "3", "2024")]
+    assert found == [["a"], ["1"], ["1"], ["2024"], ["2024"]]
+
+
+def test_a_decimal_comma_unsaid_is_one_problem_for_all_columns(tmp_path: Path) -> None:
+    for name, count in (("good", 40), ("new", 12)):
+        commas = pd.DataFrame(np.random.default_rng(0).normal(size=(count, 30)).round(3)).add_prefix("c")
+        commas.to_csv(tmp_path / name, sep=";", decimal=",", index=False)
+    with pytest.raises(
+        TableProblems, match=r"good, columns 'c0', .* hold numbers such as .*: '--decimal ,' or"
+    ) as said:
+        read_pair(tmp_path / "good", tmp_path / "new")
+    assert len(str(said.value).splitlines()) == 1
+
+
 def test_points_between_thousands_are_no_decimal_points(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(german(GOOD))
-    read = read_table(tmp_path / "a.csv", decimal=",", encoding="latin-1")
-    assert read["größe"].astype(float).tolist() == [1000.0 * k + 234 for k in range(40)]
-    assert read["width"].tolist() == GOOD["width"].tolist()
-    (tmp_path / "b.csv").write_text("x;y\n1.234;10,5\n1.5;?\n2.345;word\n")
-    other = read_table(tmp_path / "b.csv", decimal=",")
-    assert other["x"].astype(float).tolist() == [1.234, 1.5, 2.345]  # not all of them can be thousands
-    assert other["y"].tolist()[::2] == ["10.5", "word"]
+    known = read(tmp_path, german(GOOD).decode("latin-1"), german(NEW).decode("latin-1"))
+    assert [*map(float, known[5])] == [1000.0 * k + 234 for k in range(40)]
+    assert [*map(float, known[0])] == GOOD["width"].tolist()
+    assert read(tmp_path, "a;b\n1.234;0.123\n", "a;b\n1.234.567;0.5\n") == [["1234"], ["0.123"], ["1234567"], ["0.5"]]
+
+
+def test_what_a_point_is_all_cells_of_both_files_say(tmp_path: Path) -> None:
+    """1.105 beside 2.25 is no thousand, in whichever file; where commas are there too, there is no saying."""
+    known, new = read(tmp_path, "x\n1.100\n2.101\n", "x\n1.105\n2.25\n")
+    assert [*map(float, known + new)] == [1.1, 2.101, 1.105, 2.25]
+    for good, test in (
+        ("1.100;1\n10,5;1", "2.25;1"),
+        ("2.25;1\n1,5;1\n2,5;1", "1.100;1"),
+        ("2.25;1\n3.7;1\n4.5;1", "1.100;1\n2,5;1"),
+    ):
+        with pytest.raises(TableProblems, match=r"column 'x' holds .*(write plain numbers|correct it,) or --drop x"):
+            read(tmp_path, f"x;y\n{good}\n", f"x;y\n{test}\n")
+
+
+def test_codes_among_words_and_ids_keep_their_points(tmp_path: Path) -> None:
+    codes = read(tmp_path, "a;b\n192.168.001;1\nx;2\ny;3\nz;4\n", "a;b\n192.168.001;1\n")
+    assert (codes[0], codes[2]) == (["192.168.001", "x", "y", "z"], ["192.168.001"])
     (tmp_path / "c.csv").write_text("X;y\n1.234;10,5\n1.235;1,5\n")
-    named = read_table(tmp_path / "c.csv", decimal=",", id_column="x")
-    assert named["X"].tolist() == ["1.234", "1.235"]
+    named = read_pair(tmp_path / "c.csv", tmp_path / "c.csv", decimal=",", id_column="x")[1]
+    assert named.index.tolist() == ["1.234", "1.235"]
 
 
 def test_ids_are_kept_as_they_are_written(tmp_path: Path) -> None:
@@ -316,6 +375,33 @@ def test_missing_values(missing: str, said: str, run: Callable[..., Result], tmp
     assert said in done.stderr + " ".join(scores["reasons"])
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_keep_their_numbers_where_others_are_dropped(ending: str, tmp_path: Path) -> None:
+    holes = NEW.astype({"tested": object})
+    holes.loc[0, "width"], holes.loc[2] = None, None
+    for name, frame in (("good", GOOD), ("new", holes)):
+        (tmp_path / name).write_bytes(text(frame) if ending == "csv" else binary("to_parquet")(frame))
+    files = ["--inliers", str(tmp_path / "good"), "--test", str(tmp_path / "new"), "--missing", "drop", "--json", "-"]
+    done = CliRunner().invoke(main, ["detect", *files, "--contamination", "0.05"])
+    (found,) = json.loads(done.stdout)["outliers"]
+    assert (found["id"], found["test_row"]) == ("12", 12)
+
+
+@pytest.mark.parametrize("ending", [".xls", ".json", ".csv.gz", ".txt"])
+def test_scores_in_unknown_forms_are_refused(ending: str) -> None:
+    done = CliRunner().invoke(main, ["detect", "--inliers", "a", "--test", "b", "--out", f"scores{ending}"])
+    assert done.exit_code == 2
+    assert f"scores{ending} must end in .csv, .parquet, .pq, .xlsx, .xlsm" in " ".join(done.stderr.split())
+
+
+def test_graph_columns_are_found_up_to_case_and_blanks(run: Callable[..., Result], tmp_path: Path) -> None:
+    scores = []
+    for name in ("mean radius", "Mean  Radius"):
+        assert run((".csv", text, [], ""), True, "--graph-column", name).exit_code == 0
+        scores.append((tmp_path / "s.csv").read_text())
+    assert scores[0] == scores[1]
+
+
 def test_all_problems_of_both_files_in_one_message(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y,z,day\n1,,red,2024-01-01\n2,3,blue,2024-01-02\nq,4,red,2024-01-03\n")
     (tmp_path / "b.csv").write_text("x,y,day\n1,,2024-01-01\nw,2,never\n")
@@ -349,7 +435,7 @@ def test_standard_input(tmp_path: Path, expected: pd.DataFrame) -> None:
         "--out",
         "-",
     ]
-    lines = binary("to_json", orient="records", lines=True, double_precision=13)(NEW)
+    lines = json_lines(NEW)
     packed = [pack(text(NEW)) for pack in (gzip.compress, bz2.compress, lzma.compress)]
     for data in (text(NEW), lines, *packed, zipped()(NEW), *(binary(f"to_{to}")(NEW) for to in ("parquet", "feather"))):
         done = CliRunner().invoke(main, command, input=data)

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import llr_cvx as llr
 from llr_cvx.cli import main
+from llr_cvx.detection.encoding import levels_of
 from llr_cvx.detection.screening import detect
 
 pd = pytest.importorskip("pandas")
@@ -82,6 +83,19 @@ def test_columns_without_information_are_left_out_and_rare_levels_share_one():
     assert "code = (rare)" in codes
 
 
+def test_levels_keep_their_digits():
+    codes = ["0.3", "01", "1e-7", "12345678901234567890", "12345678901234567891", "x"]
+    assert levels_of(pd.Series(codes)).tolist() == ["0.3", "1", "1e-07", *codes[3:]]
+    stored = ([1.0, 0.1, -0.0], [1, 0.1, 0], ["1E0", ".10", "0"])
+    assert [levels_of(pd.Series(values, dtype=object)).tolist() for values in stored] == [["1", "0.1", "0"]] * 3
+
+
+def test_text_names_rows_only_if_most_of_them_have_a_value_to_themselves():
+    cities = pd.DataFrame({"city": [f"C{k % 40}" for k in range(67)], "who": [f"P{k // 2 + k % 3}" for k in range(67)]})
+    assert llr.TableEncoder().fit(cities).left_out_ == {}
+    assert llr.TableEncoder().fit(cities[:47]).left_out_ == {"city": "row names"}  # 33 of 47
+
+
 def test_the_command_and_a_pipeline_give_the_same_scores(tmp_path):
     for name, frame in (("good.csv", GOOD), ("new.csv", NEW)):
         frame.to_csv(tmp_path / name, index=False)
@@ -120,6 +134,12 @@ def test_reasons_name_the_column_and_its_value():
     assert str(found.reasons[0]).startswith("day = 2031-05-05, above the inliers' 5 % to 95 % range (2024-")
 
 
+def test_a_column_is_what_it_is_among_the_inliers():
+    new = NEW.assign(ok=NEW["ok"].astype(int).astype(object))
+    features = detect(GOOD, new, llr.LLRDetector(contamination=0.1)).features
+    assert features.columns[4].values[90:].tolist() == [str(ok) for ok in NEW["ok"]]
+
+
 @pytest.mark.long
 def test_held_out_inliers_and_test_rows_are_treated_alike():
     """With levels that the model has not seen: exchanging the rows exchanges their scores, to the last bit."""
@@ -151,3 +171,18 @@ def test_graph_columns_and_an_intercept_belong_to_the_columns_of_the_table():
     detector.set_params(graph_columns=None).fit(POOLED, Y)
     with pytest.raises(ValueError, match="the table has no column 'day'"):
         detector.score_samples(NEW.drop(columns="day"))
+
+
+@pytest.mark.parametrize("count", [3, 30, 31, 40])
+@pytest.mark.parametrize("missing", ["refuse", "median", "indicator"])
+def test_levels_not_seen_have_a_column_of_their_own_however_many_others_there_are(count, missing):
+    table = pd.DataFrame({"code": [f"c{k:02d}" for k in [*range(count), *range(count), 1]]})
+    encoder = llr.TableEncoder(missing).fit(table)
+    names = [name.removeprefix("code = ") for name in encoder.get_feature_names_out()]
+    common = [f"c{k:02d}" for k in range(count if count <= 30 else 29)]
+    absent, rare = ["(missing)"] * (missing == "indicator"), ["(rare)"] * (count > 30)
+    assert names == [*absent, *rare, *common, "(not seen)"]
+    new = pd.DataFrame({"code": ["new", "c01", f"c{count - 1:02d}", *([None] if missing != "refuse" else [])]})
+    shown = [names[k] for k in encoder.transform(new).argmax(axis=1)]
+    last = {"refuse": [], "median": ["c01"], "indicator": ["(missing)"]}[missing]  # c01 is the most frequent
+    assert shown == ["(not seen)", "c01", "(rare)" if count > 30 else f"c{count - 1:02d}", *last]

@@ -111,3 +111,23 @@ def test_columns_that_are_alike_are_not_matched_by_guessing(tmp_path: Path) -> N
     (tmp_path / "new.csv").write_text("Mean x,mean  x,y\n1,2,3\n")
     with pytest.raises(TableProblems, match=r"good\.csv has 'mean x', which .*new\.csv has not: --drop 'mean x'"):
         read_pair(tmp_path / "good.csv", tmp_path / "new.csv")
+
+
+@pytest.mark.parametrize("cell", ["20240105", "2024-03", "2024", "2024-W05", "05.03.2024"])
+def test_dates_in_other_forms_among_the_rows_to_check_are_refused(tmp_path: Path, cell: str) -> None:
+    dates = [f"2024-01-{1 + k % 28:02d}" for k in range(40)]
+    with pytest.raises(TableProblems, match=rf"new\.csv, line 3, column 'q' holds '{cell}', not a date"):
+        pair(tmp_path, dates, ["2024-01-05", cell, "2024-01-05"])
+    with pytest.raises(TableProblems, match=r"new\.csv, line 2, column 'q' holds '2024', not a date"):
+        pair(tmp_path, dates, ["2024"] * 3)
+
+
+@pytest.mark.parametrize("wrong", ["good", "new"])
+@pytest.mark.parametrize("cell", ['"unknown"', "[1]"])
+def test_a_cell_among_booleans_that_is_none_is_refused_whatever_the_seed(tmp_path: Path, cell: str, wrong: str) -> None:
+    for name, count in (("good", 40), ("new", 12)):
+        cells = [["true", "false"][k % 2] for k in range(count)]
+        cells[3] = cell if name == wrong else cells[3]
+        (tmp_path / name).write_text("".join(f'{{"b": {b}, "x": {k}}}\n' for k, b in enumerate(cells)))
+    with pytest.raises(TableProblems, match=rf"{wrong}, line 4, column 'b' holds '.*', not a boolean: correct it"):
+        read_pair(tmp_path / "good", tmp_path / "new")
