@@ -50,9 +50,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """With `-n auto` one process more than cores: some tests wait for signals, limits and other programs."""
+    """With `-n auto` one process a core, and at least two: each takes ten seconds to import and collect everything."""
     n = yield
-    return n if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else n + 1
+    return n if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else max(n, 2)
 
 
 #: Files whose tests or fixtures take longest, of which each process gets some.

@@ -34,7 +34,7 @@ def test_a_reader_that_has_gone(arguments: list[str]) -> None:
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["instances", "list"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["instances", "list"], in_long(["--version"])])
 def test_no_space_left(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = run(*arguments, stdout=full)
@@ -123,7 +123,7 @@ def imported_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("name", [*WITHOUT_CVXPY, *WITH_CVXPY])
+@pytest.mark.parametrize("name", ["import", in_long("use"), in_long("exact")])
 def test_cvxpy_is_imported_only_where_it_is_needed(name: str) -> None:
     loaded = imported_by((WITHOUT_CVXPY | WITH_CVXPY)[name])
     assert ("cvxpy" in loaded) == ("clarabel" in loaded) == (name in WITH_CVXPY)
@@ -140,4 +140,5 @@ def test_a_problem_with_a_graph_needs_neither_cvxpy_nor_scikit_learn() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"cvxpy", "sklearn", "pandas", "scipy.stats"}.isdisjoint(loaded)
+    assert {"matplotlib", "pyarrow", "jinja2", "flint", "distributed", "dask"}.isdisjoint(loaded)
     assert "scipy.sparse" in loaded

@@ -145,6 +145,7 @@ def test_conic_solvers_are_driven_to_the_gap(solver: str) -> None:
     assert p.graph not in conic_solvers._MODELS  # compiled on a copy: nothing left for the next solver
 
 
+@pytest.mark.long
 def test_a_tighter_tolerance_starts_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """CVXPY would hand SCS the answer to the looser tolerance, and it would be done at once."""
     answers: list[Solution] = []

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scripts import load
 
 from llr_cvx.instances import list_instances, load_instance
 
@@ -56,6 +58,7 @@ def test_every_solver_runs_and_its_gap_is_certified(copy: Path) -> None:
         assert np.all(J >= instance.lower)
 
 
+@pytest.mark.long
 def test_data_and_metric(copy: Path) -> None:
     """The solver is not told the bound, the whole library is offered, and a W that is none gets an infinite gap."""
     code = """
@@ -86,3 +89,19 @@ for W in (np.full(X.shape, np.nan), np.zeros(X.shape[::-1]), np.zeros(X.shape) +
     assert told == "False"
     assert offered.split() == list_instances()
     assert wrong == ["inf"] * 3
+
+
+def test_the_metric_and_the_library_without_benchopt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two files that matter, with classes in place of benchopt's: an instance, its bound, and the gap of a W."""
+    monkeypatch.setitem(sys.modules, "benchopt", SimpleNamespace(BaseObjective=object, BaseDataset=object))
+    library = load("benchmarks/benchopt/datasets/library.py").Dataset()
+    assert library.parameters["instance"] == list_instances()
+    library.instance = "fused-some"
+    objective = load("benchmarks/benchopt/objective.py").Objective()
+    objective.set_data(**library.get_data())
+    assert "lower" not in objective.get_objective()
+    instance = load_instance("fused-some")
+    assert 0 <= objective.evaluate_result(instance.W)["value"] <= 1e-9
+    assert 0 < objective.evaluate_result(**objective.get_one_result())["value"] < 1
+    for W in (np.full(instance.W.shape, np.nan), np.zeros(instance.W.shape[::-1])):
+        assert objective.evaluate_result(W)["value"] == np.inf

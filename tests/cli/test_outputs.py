@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sizes import in_long
 
 from llr_cvx import checker
 from llr_cvx.cli import main
@@ -60,9 +61,8 @@ SMALL_BENCH = ["bench", "--part", "size", "--sizes", "40", "--repeats", "1", "--
     [
         ["verify", "--size", "12", "--dim", "2"],
         ["instances", "list"],
-        ["instances", "check", "--only", "pair-fused"],
-        ["instances", "drill", "--problems", "2"],
-        SMALL_BENCH,
+        *map(in_long, (["instances", "check", "--only", "pair-fused"], ["instances", "drill", "--problems", "2"])),
+        in_long(SMALL_BENCH),
     ],
 )
 def test_json_to_standard_output_can_be_piped(

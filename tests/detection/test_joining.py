@@ -99,7 +99,7 @@ def exact_gap(x, anchors, radii, lambda2, w, alpha, U, V, least=0):
         return float((J - max(dual(U, v), dual(moved, V))) / max(J, least))
 
 
-@pytest.mark.parametrize("lambda2", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("lambda2", thinned([0.01, 1.0, 100.0], 3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_is_proved_and_the_proof_can_be_rechecked(kind, lambda2):
     x, anchors, radii = draw(kind)
@@ -116,7 +116,7 @@ def test_every_row_is_proved_and_the_proof_can_be_rechecked(kind, lambda2):
     assert np.all(np.abs(own + found.U.sum(axis=1) - found.V) <= 4e-15 * (np.abs(own) + np.abs(found.U).sum(axis=1)))
 
 
-@pytest.mark.parametrize("kind", ["plain", "sparse", "equal anchors", "tied entries"])
+@pytest.mark.parametrize("kind", ["plain", in_long("sparse"), in_long("equal anchors"), "tied entries"])
 def test_an_independent_solver_agrees(kind):
     x, anchors, radii = draw(kind, seed=1, M=3)
     for lambda2 in (0.01, 1.0):
@@ -169,7 +169,7 @@ def test_strong_coupling_gives_the_anchor_itself_and_none_the_closed_form():
     assert np.array_equal(alone, expected)
 
 
-@pytest.mark.parametrize("d", [1, in_long(3), in_long(7), 8, in_long(20)])
+@pytest.mark.parametrize("d", [1, *map(in_long, (3, 7, 8, 20))])
 def test_each_row_is_solved_on_its_own_to_the_last_bit(d):
     x, anchors, radii = draw("plain", M=41, d=d)
     x[::3, d // 2] *= 10.0 ** np.linspace(0, 100, 14)
@@ -187,7 +187,7 @@ def test_no_rows():
 
 
 @pytest.mark.parametrize("lambda2", [1.0, 0.01])
-@pytest.mark.parametrize("d", [1, 5, 20, in_long(100)])
+@pytest.mark.parametrize("d", [1, 5, in_long(20), in_long(100)])
 @pytest.mark.parametrize("size", thinned([1e4, 1e5, 1e6, 1e7, 1e8, 1e12, 1e15, 1e20, 1e50, 1e100, 1e150], 5))
 def test_a_huge_entry_of_a_coupled_row_makes_it_an_outlier_and_is_proved(size, d, lambda2):
     """The coupling pulls w_k to either side: to a score of -size, or against the loss to one of about -log(size)."""
@@ -234,8 +234,8 @@ def draw_hostile(seed, M=40, K=5, d=7):
 
 
 @pytest.mark.parametrize("lambda2", [1e-4, 1e-2, 1.0, 1e3])
-@pytest.mark.parametrize("d", [1, 2, 5, 20])
-@pytest.mark.parametrize("K", [1, 2, 8])
+@pytest.mark.parametrize("d", [1, *map(in_long, (2, 5)), 20])
+@pytest.mark.parametrize("K", [1, in_long(2), 8])
 def test_huge_entries_are_proved_whatever_the_anchors_are(K, d, lambda2):
     x, anchors, radii = draw_hostile(d, K=K, d=d)
     found = join_rows(x, anchors, radii, lambda2)
@@ -257,7 +257,7 @@ def test_steps_that_would_leap_over_the_bend_of_the_loss_end_there():
     assert join_rows(x, anchors, radii, 1e-6).relative_gap.max() <= JOIN_TOL
 
 
-@pytest.mark.parametrize("size", [1e8, 1e12, 1e20, 1e100, 1e150])
+@pytest.mark.parametrize("size", thinned([1e8, 1e12, 1e20, 1e100, 1e150], 4))
 @pytest.mark.parametrize("d", [2, 20])
 def test_several_huge_entries_make_a_coupled_row_an_outlier_and_are_proved(size, d):
     """Their terms in w.x cancel: nothing would be left of a score that is computed from w."""

@@ -1,4 +1,4 @@
-"""Dask collections on a real cluster: the local answer to the last bit, lazily, even if a worker dies."""
+"""Dask collections, in the long run on a real cluster: the local answer to the last bit, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import signal
 
 import numpy as np
 import pytest
-from sizes import thinned
+from sizes import in_long, thinned
 
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.selection import LLRDetectorCV
 
-distributed = pytest.importorskip("distributed", reason="needs distributed: pip install .[distributed]")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install .[distributed]")
 dd = pytest.importorskip("dask.dataframe", reason="needs dask and pandas: pip install .[distributed]")
 pandas = pytest.importorskip("pandas")
@@ -25,6 +24,7 @@ connections_may_warn = pytest.mark.filterwarnings("default")
 
 @pytest.fixture(scope="module")
 def client():
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install .[distributed]")
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
@@ -48,15 +48,13 @@ def rows(fitted):
     return pandas.DataFrame(X, columns=NAMES, index=3 * np.arange(len(X)) + 1)
 
 
-@connections_may_warn
-@pytest.mark.parametrize("method", thinned(METHODS, 6))
-def test_a_data_frame_on_a_cluster_gives_the_local_answer(client, fitted, rows, method):
+def check_a_data_frame(fitted, rows, method, compute):
     local = getattr(fitted, method)(rows)
     parts = dd.from_pandas(rows, npartitions=5)
     parts = dd.concat([parts, parts[parts["a"] > 1e9]])  # with empty partitions
     lazy = getattr(fitted, method)(parts)
     assert isinstance(lazy, dd.Series if local.ndim == 1 else dd.DataFrame)
-    found = client.compute(lazy).result()
+    found = compute(lazy)
     assert np.array_equal(np.asarray(found), np.asarray(local))
     assert found.index.tolist() == rows.index.tolist()
     assert lazy.npartitions == 10
@@ -64,8 +62,20 @@ def test_a_data_frame_on_a_cluster_gives_the_local_answer(client, fitted, rows, 
         assert lazy.columns.tolist() == found.columns.tolist() == [*NAMES, "(intercept)"]
 
 
+@pytest.mark.parametrize("method", thinned(METHODS, 4))
+def test_a_data_frame_gives_the_local_answer(fitted, rows, method):
+    check_a_data_frame(fitted, rows, method, lambda lazy: lazy.compute(scheduler="sync"))
+
+
+@pytest.mark.long
+@connections_may_warn
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("chunks", [(13, 7), (40, 3), (-1, -1)])
+def test_a_data_frame_on_a_cluster_gives_the_local_answer(client, fitted, rows, method):
+    check_a_data_frame(fitted, rows, method, lambda lazy: client.compute(lazy).result())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("chunks", [(13, 7), in_long(((40, 3),)), in_long(((-1, -1),))])
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_an_array_gives_the_local_answer(fitted, rows, method, chunks):
     local = np.asarray(getattr(fitted, method)(rows))

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from sizes import in_long
 
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.ranking import rank_features, selected_features, selection_distance
@@ -47,7 +48,7 @@ def test_a_selected_feature_comes_first_even_if_it_contributes_nothing():
 
 
 @pytest.mark.parametrize("n_planted", [1, 2])
-@pytest.mark.parametrize("d", [10, 30, 100])
+@pytest.mark.parametrize("d", [10, in_long(30), in_long(100)])
 def test_planted_features_are_ranked_at_least_as_well_as_by_size(d, n_planted):
     """At least the AUROC of |z|, up to two standard errors of the paired difference over 24 outliers."""
     of_size, of_fitted, of_new, of_contributions = [], [], [], []

@@ -206,6 +206,7 @@ def test_colours_can_be_told_from_the_background_in_light_and_dark() -> None:
     assert contrast("#ffffff", "#000000") == pytest.approx(21.0)
 
 
+@pytest.mark.long
 def test_it_prints_on_one_sheet(tmp_path: Path) -> None:
     assert (FOLDER / "still.png").stat().st_size > 50_000
     assert printed_pages((FOLDER / "index.html").as_uri(), tmp_path) == 1

@@ -147,6 +147,7 @@ def test_exact_check(tmp_path, monkeypatch):
     assert abs(float(row["difference of AUC"])) <= 0.002
 
 
+@pytest.mark.long
 def test_a_failing_method_is_listed_and_the_rest_is_reported(tmp_path, monkeypatch):
     from llr_cvx.experiments import targets, trials
 

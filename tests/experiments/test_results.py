@@ -238,6 +238,7 @@ def truncated(folder, name, n_lines):
     return " ".join(result.output.split())
 
 
+@pytest.mark.long
 def test_summary_of_part_of_the_study_says_what_is_missing(tmp_path):
     said = truncated(tmp_path, "protocol.csv", 30)
     assert "protocol.csv has no row with scaling none: run `llr-cvx reproduce protocol` again" in said

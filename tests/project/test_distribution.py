@@ -81,6 +81,7 @@ def alone(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 # ---- what is in them -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_twine_finds_nothing_wrong(built: tuple[Path, Path]) -> None:
     done = run(sys.executable, "-m", "twine", "check", "--strict", *built, NO_COLOR="1")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -145,6 +146,7 @@ def test_with_a_repository_links_and_pictures_are_absolute(monkeypatch: pytest.M
 # ---- the wheel alone -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_it_is_really_alone(alone: Path, tmp_path: Path) -> None:
     code = "from importlib.util import find_spec as f; print(f('llr_cvx').origin); print(f('matplotlib'))"
     place, extra = run(alone / "python", "-c", code, cwd=tmp_path).stdout.split()
@@ -152,12 +154,14 @@ def test_it_is_really_alone(alone: Path, tmp_path: Path) -> None:
     assert extra == "None"
 
 
+@pytest.mark.long
 def test_verify(alone: Path, tmp_path: Path) -> None:
     done = run(alone / "llr-cvx", "verify", "--size", 24, "--dim", 3, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "All holds" in done.stdout
 
 
+@pytest.mark.long
 def test_detect_says_what_to_install(alone: Path, tmp_path: Path) -> None:
     for name in ("good.csv", "new.csv"):
         (tmp_path / name).write_text("u,v\n1,2\n", encoding="utf-8")
@@ -166,6 +170,7 @@ def test_detect_says_what_to_install(alone: Path, tmp_path: Path) -> None:
     assert 'tables need pandas: pip install "llr-cvx[tables] @ ' in done.stderr
 
 
+@pytest.mark.long
 def test_detect_with_its_extra(alone: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(alone.parent, tmp_path / "venv", symlinks=True))
     link(closure("tables"), place)
@@ -179,6 +184,7 @@ def test_detect_with_its_extra(alone: Path, tmp_path: Path) -> None:
     assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_course_comes_out_of_the_wheel(alone: Path, tmp_path: Path) -> None:
     done = run(alone / "llr-cvx", "notebooks", "course", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -392,6 +392,7 @@ def test_the_cheat_sheet_prints_on_one_page(site: Path, tmp_path: Path) -> None:
     assert printed_pages((site / "docs" / "lesson" / "quiz.html").as_uri(), tmp_path) > 1  # the count can be larger
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("page", "words"), [("docs/index", "Building this site"), ("docs/proof", "What it proves")])
 def test_a_browser_shows_it(site: Path, tmp_path: Path, page: str, words: str) -> None:
     address = (site / f"{page}.html").as_uri()

@@ -1,6 +1,6 @@
 """Every reader, fed with thousands of damaged files: an answer or a documented error, in bounded time and memory.
 
-By default some 3,000 files; LLR_CVX_FUZZ=20000 pytest tests/project/test_fuzz.py for as many as you like.
+By default some 2,000 files; LLR_CVX_FUZZ=20000 pytest tests/project/test_fuzz.py for as many as you like.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from llr_cvx.store import Store
 
 RESULTS = Path(__file__).parents[2] / "results"
 INSTANCE = load_instance("pair-fused")
-TOTAL = int(os.environ.get("LLR_CVX_FUZZ", "3000"))
+TOTAL = int(os.environ.get("LLR_CVX_FUZZ", "2000"))
 #: Seconds for one file, and bytes of memory for all files of one reader.
 MAX_SECONDS, MAX_MEMORY = 10.0, 300 * 2**20
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -40,6 +41,7 @@ JUDGED = ("solvers.irls", "solvers.algorithm1", "solvers.fast", "solvers.path", 
 Imports = dict[str, set[str]]
 
 
+@cache
 def package_imports() -> Imports:
     """Who imports whom inside the package, imports inside functions included."""
     root = Path(llr_cvx.__file__).parent
@@ -138,6 +140,7 @@ def test_the_check_sees_a_wrong_import() -> None:
         list(TopologicalSorter(graph | {"graph": graph["graph"] | {"problem"}}).static_order())
 
 
+@pytest.mark.long
 def test_the_core_works_without_any_extra() -> None:
     extras = [
         "matplotlib",

@@ -9,6 +9,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ def permuted(p, order):
 # ---- the laws -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(problems(), st.randoms(use_true_random=False))
 def test_permuting_samples_permutes_the_scores(p, random):
     order = np.array(random.sample(range(p.shape[0]), p.shape[0]))
@@ -162,6 +164,7 @@ def test_scaling_law(p, exponent):
     assert same_scores(a, b)
 
 
+@pytest.mark.long
 @given(problems(), problems())
 def test_the_optimum_of_a_union_is_the_sum(p, q):
     d = max(p.shape[1], q.shape[1])
@@ -206,6 +209,7 @@ def test_an_isolated_sample_adds_its_closed_form(p, x, label):
     assert low - 1e-9 <= label * t * abs(x) <= high + 1e-9
 
 
+@pytest.mark.long
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_warm_start_ends_where_cold_start_ends(p, seed):
     W0 = np.random.default_rng(seed).standard_normal(p.shape)
@@ -219,6 +223,7 @@ def test_warm_start_ends_where_cold_start_ends(p, seed):
     assert same_scores(a, b)
 
 
+@pytest.mark.long
 @given(problems())
 def test_merging_an_edge_of_weight_zero_changes_nothing(p):
     live = p.weights > 0
@@ -229,6 +234,7 @@ def test_merging_an_edge_of_weight_zero_changes_nothing(p):
     assert same_scores(a, b)
 
 
+@pytest.mark.long
 @given(problems(), st.floats(0.1, 10.0))
 def test_the_optimum_grows_with_either_penalty(p, factor):
     heavier = changed(p, lambda1=p.lambda1 * (1 + factor), lambda2=p.lambda2 * (1 + factor))

@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from sizes import in_long
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -80,7 +81,7 @@ def test_weights_show_the_matrix_and_mark_the_outliers(detector):
     assert [t.get_text() for t in ax.get_yticklabels()] == list("abcdef")
 
 
-@pytest.mark.parametrize("d", [30, 300])
+@pytest.mark.parametrize("d", [30, in_long(300)])
 def test_many_features_are_shown_strongest_first_and_the_rest_summed_up(d):
     rng = np.random.default_rng(0)
     W, names = rng.normal(size=(50, d)), [f"f{k}" for k in range(d)]

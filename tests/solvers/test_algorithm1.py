@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sizes import in_long
 
 import llr_cvx as llr
 from llr_cvx.problem import Problem
@@ -20,7 +21,7 @@ def problem(lambda1: float = 0.1, lambda2: float = 1.0) -> Problem:
 
 
 @pytest.mark.parametrize("lambda1", [0.0, 0.1, 2.0])
-@pytest.mark.parametrize("cg_iterations", [3, 200])
+@pytest.mark.parametrize("cg_iterations", [3, in_long(200)])
 def test_lemmas_and_theorem_hold_at_every_step(lambda1: float, cg_iterations: int) -> None:
     p = problem(lambda1)
     record = algorithm1(p, n_steps=25, epsilon=1e-3, cg_iterations=cg_iterations)
@@ -32,6 +33,7 @@ def test_lemmas_and_theorem_hold_at_every_step(lambda1: float, cg_iterations: in
     assert rise <= smoothing_bound(p, record.W, record.epsilon) + 1e-12 * record.objective[0]
 
 
+@pytest.mark.long
 def test_it_converges_to_the_optimum_up_to_the_smoothing() -> None:
     p = problem()
     record = algorithm1(p, n_steps=150, epsilon=1e-4)

@@ -8,13 +8,14 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from builders import GRID, fused_share, is_dual_feasible, random_problem, slow_dual, slow_objective, solved
+from sizes import in_long, thinned
 
 import llr_cvx as llr
 from llr_cvx.instances.generators import chain
 from llr_cvx.solution import STATUSES, SolverError
 
 
-@pytest.mark.parametrize("case", GRID[::4])
+@pytest.mark.parametrize("case", [GRID[0], GRID[12], *(in_long((case,)) for case in GRID[4:12:4] + GRID[16::4])])
 def test_the_model_is_equation_5(case: tuple[int, int, int, float, float]) -> None:
     """CVXPY's own value of the model at its own optimum equals Eq. (5), summed term by term."""
     p = random_problem(*case)
@@ -114,7 +115,7 @@ def test_constant_columns_solve() -> None:
     assert llr.solve_exact(llr.Problem.from_samples(X[:12], X[12:])).status == "optimal"
 
 
-@pytest.mark.parametrize("c", [1e-8, 1e-6, 1e-4, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("c", thinned([1e-8, 1e-6, 1e-4, 1e4, 1e6, 1e8], 5))
 @pytest.mark.parametrize("as_given", [True, False], ids=["lambdas kept", "lambdas scaled along"])
 def test_badly_scaled_features_never_give_a_wrong_optimal(c: float, as_given: bool) -> None:
     p = random_problem(0, N=20, d=3)
@@ -269,6 +270,7 @@ def test_support_and_clusters_read_exact_zeros_and_exact_ties() -> None:
     assert len(set(s.clusters.tolist())) == 3
 
 
+@pytest.mark.long
 def test_the_grid_reaches_from_no_fused_edge_to_all() -> None:
     shares = [fused_share(s.problem, s.W) for s in map(solved, GRID)]
     assert min(shares) == 0.0

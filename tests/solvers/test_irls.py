@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from builders import contradictions, proved, random_problem
 from scipy.optimize import brentq
-from sizes import thinned
+from sizes import in_long, thinned
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
@@ -45,7 +45,7 @@ def watched(p: Problem, tol: float = 1e-9, **options: object) -> tuple[Solution,
 # ---- the default run ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cell", thinned(range(len(PLANE)), 3))
+@pytest.mark.parametrize("cell", thinned(range(len(PLANE)), 12))
 def test_the_plane_is_proved_by_monotone_irls_steps_alone(cell: int) -> None:
     """Every cell with a seed of its own, the two slowest with fewer samples."""
     d, lambda1, lambda2 = PLANE[cell]
@@ -63,7 +63,7 @@ def test_the_plane_is_proved_by_monotone_irls_steps_alone(cell: int) -> None:
     assert s.objective == t.best[-1]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", thinned(range(6), 3))
 def test_the_paper_setting_from_several_seeds(seed: int) -> None:
     s = llr.solve_irls(instance(310, 10, seed=10 + seed), tol=1e-9)
     assert s.status == "optimal"
@@ -71,7 +71,7 @@ def test_the_paper_setting_from_several_seeds(seed: int) -> None:
     assert s.trace.is_monotone()
 
 
-@pytest.mark.parametrize("lambda1", [0.0, 0.01, 0.1, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("lambda1", thinned([0.0, 0.01, 0.1, 0.5, 2.0, 20.0], 3))
 @pytest.mark.parametrize("lambda2", [0.05, 1.0])
 def test_objective_equals_the_exact_one_within_both_gaps(lambda1: float, lambda2: float) -> None:
     p = random_problem(0, 40, 5, lambda1, lambda2)
@@ -148,7 +148,7 @@ def test_the_majoriser_of_these_tests_majorises_and_touches() -> None:
         assert smoothed_objective(p, W, epsilon) < majoriser(p, at, epsilon, W)
 
 
-@pytest.mark.parametrize("cg_iterations", [1, 2, None])
+@pytest.mark.parametrize("cg_iterations", [1, in_long(2), in_long(None)])
 @pytest.mark.parametrize(("seed", "lambda1", "lambda2"), [(0, 0.1, 1.0), (1, 1.0, 0.1), (2, 0.01, 0.01)])
 def test_plain_steps_alone_obey_lemma_2_however_early_their_system_stops(
     cg_iterations: int | None, seed: int, lambda1: float, lambda2: float, monkeypatch: pytest.MonkeyPatch
@@ -512,7 +512,7 @@ def degenerate() -> dict[str, Problem]:
     }
 
 
-@pytest.mark.parametrize("solve", [llr.solve_irls, llr.solve_fast])
+@pytest.mark.parametrize("solve", [in_long(llr.solve_irls), llr.solve_fast])
 @pytest.mark.parametrize("name", list(degenerate()))
 def test_degenerate_data(name: str, solve) -> None:  # type: ignore[no-untyped-def]
     p = degenerate()[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import proved
+from sizes import in_long
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
@@ -17,7 +18,7 @@ def problem() -> Problem:
     return Problem.from_samples(X_inlier, X_test)
 
 
-@pytest.mark.parametrize("lambda1s", [np.geomspace(0.01, 10, 7), np.geomspace(10, 0.01, 7)])
+@pytest.mark.parametrize("lambda1s", [np.geomspace(0.01, 10, 7), in_long(np.geomspace(10, 0.01, 7))])
 def test_each_point_of_a_lambda1_path_is_certified_and_equals_a_cold_solve(lambda1s: np.ndarray) -> None:
     p = problem()
     path = llr.regularization_path(p, lambda1s, 0.5, tol=1e-7)
@@ -51,7 +52,7 @@ def test_points_share_their_graph_and_start_from_those_before() -> None:
     assert sum(s.n_iter for s in path[1:]) < 0.7 * sum(s.n_iter for s in cold[1:])
 
 
-@pytest.mark.parametrize("tol", [1e-9, 1e-12])
+@pytest.mark.parametrize("tol", [in_long(1e-9), 1e-12])
 def test_a_path_to_a_gap_beyond_single_precision(tol: float) -> None:
     for s in llr.regularization_path(problem(), np.geomspace(0.05, 0.5, 6), tol=tol):
         assert s.status == "optimal"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from builders import contradictions, proved, random_problem
 from scipy.optimize import brentq
+from sizes import in_long
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import llr_cvx as llr
@@ -475,7 +476,7 @@ def test_the_problems_for_faults_go_through_their_phase_and_are_solved_without(p
         assert proved(s, TOL)
 
 
-@pytest.mark.parametrize("every", [True, False], ids=["every entry", "one entry"])
+@pytest.mark.parametrize("every", [in_long(True), False], ids=["every entry", "one entry"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_fault_of_every_phase_is_seen_and_proves_nothing(

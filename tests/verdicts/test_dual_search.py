@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from builders import GRID, is_dual_feasible, random_problem, slow_dual, solved
+from sizes import thinned
 
 import llr_cvx as llr
 from llr_cvx.graph import GraphWarning
@@ -43,7 +44,7 @@ def test_with_the_solvers_dual_point_it_is_tighter_and_searches_nothing(
 
 
 @pytest.mark.parametrize("case", GRID[::5])
-@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-3, 1.0, 1e3, 1e8])
+@pytest.mark.parametrize("size", thinned([0.0, 1e-300, 1e-3, 1.0, 1e3, 1e8], 3))
 def test_valid_for_every_finite_W(case: Case, size: float) -> None:
     best = solved(case).objective
     p = random_problem(*case)

@@ -10,7 +10,6 @@ from llr_cvx.experiments.methods._base import Outcome
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.problem import Problem
 from llr_cvx.solution import Solution
-from llr_cvx.solvers.exact import solve_exact
 from llr_cvx.solvers.fast.solver import solve_fast
 
 #: Iteration limit, after which a trial is listed as failed; most take 10 to 20. A time limit would make the numbers
@@ -31,6 +30,8 @@ def llr(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.ra
 
 def llr_exact(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.random.Generator) -> Outcome:
     """The same with the exact model and a conic solver: slow, used only to check `llr`."""
+    from llr_cvx.solvers.exact import solve_exact  # CVXPY takes a second to import, and no other method needs it
+
     return _outcome(solve_exact(llr_problem(X_inlier, X_test, protocol), tol=protocol.tol), X_inlier)
 
 

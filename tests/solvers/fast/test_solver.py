@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from builders import contradictions, proved, random_problem
+from sizes import in_long, thinned
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
@@ -43,7 +44,7 @@ def phases(s: Solution) -> list[str]:
 # ---- right and proved -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cell", range(0, len(PLANE), 3))
+@pytest.mark.parametrize("cell", thinned(range(0, len(PLANE), 3), 4))
 @pytest.mark.parametrize("tol", [1e-6, 1e-9])
 def test_cells_of_the_plane_are_proved_and_their_trace_is_true(cell: int, tol: float) -> None:
     d, lambda1, lambda2 = PLANE[cell]
@@ -60,7 +61,7 @@ def test_cells_of_the_plane_are_proved_and_their_trace_is_true(cell: int, tol: f
     assert not s.trace.epsilon[other].any()
 
 
-@pytest.mark.parametrize("lambda1", [0.0, 0.01, 0.1, 0.5, 2.0, 20.0])
+@pytest.mark.parametrize("lambda1", thinned([0.0, 0.01, 0.1, 0.5, 2.0, 20.0], 2))
 @pytest.mark.parametrize("lambda2", [0.05, 1.0])
 def test_objective_equals_that_of_irls_within_both_gaps(lambda1: float, lambda2: float) -> None:
     p = small(lambda1=lambda1, lambda2=lambda2)
@@ -139,6 +140,7 @@ def test_from_neighbours_it_splits_at_once_and_needs_no_newton_system(monkeypatc
         assert warm.n_iter <= 8
 
 
+@pytest.mark.long
 def test_with_a_small_lambda2_a_path_goes_on_by_irls_from_the_points_before(monkeypatch: pytest.MonkeyPatch) -> None:
     p, values = instance(150, 50, seed=0), [0.02, 0.025, 0.031, 0.039]
     path = llr.regularization_path(p, lambda2=values)
@@ -185,6 +187,7 @@ def test_elsewhere_neighbours_are_a_start_for_irls(lambda1s: tuple[float, ...], 
     assert s.status == ("optimal" if lambda2 else "uncertified")
 
 
+@pytest.mark.long
 def test_more_samples_than_are_inverted() -> None:
     for tol in (1e-9, 1e-12):
         s = llr.solve_fast(instance(settings.DENSE + 100, 5, seed=0), tol)
@@ -214,7 +217,7 @@ def test_without_edges_there_is_nothing_to_split(dense: int, monkeypatch: pytest
         assert s.objective == pytest.approx(p.objective(solve_decoupled(p)), rel=1e-9)
 
 
-@pytest.mark.parametrize("dense", [700, 50])
+@pytest.mark.parametrize("dense", [in_long(700), 50])
 def test_without_lambda2_it_is_irls_alone(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "DENSE", dense)
     for tol in (1e-6, 1e-9):

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import expit
+from sizes import in_long
 
 import llr_cvx as llr
 from llr_cvx.benchmarks.measure import instance
@@ -145,7 +146,7 @@ def test_every_offer_is_feasible_and_proves_a_bound(dtype: type) -> None:
         assert certificate(p, W, alpha, U).dual <= optimum
 
 
-@pytest.mark.parametrize("lambda1", [0.01, 0.1, 0.6])
+@pytest.mark.parametrize("lambda1", [in_long(0.01), 0.1, in_long(0.6)])
 def test_with_exact_samples_the_rounds_converge_from_anywhere(lambda1: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "COARSE_ALPHA", 1e-7)
     p = problem(lambda1=lambda1)
@@ -202,7 +203,7 @@ def follow(method: Splitting, limit: int = 100) -> list[float]:
     return gaps
 
 
-@pytest.mark.parametrize(("d", "N"), [(10, 310), (5, 310), (8, 800)])
+@pytest.mark.parametrize(("d", "N"), [(10, 310), *map(in_long, ((5, 310), (8, 800)))])
 def test_from_two_solutions_nearby_a_few_rounds_prove_the_third(d: int, N: int) -> None:
     method = near(instance(N, d, 0, lambda1=0.15))
     gaps = follow(method)
