@@ -133,6 +133,7 @@ def test_permuting_samples_permutes_the_scores(p, random):
     assert same_scores(b, a, rows=order)
 
 
+@pytest.mark.long
 @given(problems(), st.randoms(use_true_random=False))
 def test_permuting_and_flipping_features_keeps_the_scores(p, random):
     order = np.array(random.sample(range(p.shape[1]), p.shape[1]))
@@ -193,6 +194,7 @@ def test_the_optimum_of_a_union_is_the_sum(p, q):
     assert np.all(b.scores[0] <= high[n:] + 1e-9)
 
 
+@pytest.mark.long
 @given(problems(), st.floats(-5.0, 5.0), st.sampled_from([1.0, -1.0]))
 def test_an_isolated_sample_adds_its_closed_form(p, x, label):
     assume(x == 0 or max(abs(x), np.abs(p.X).max()) >= 1 / MAX_MAGNITUDE)  # a smaller problem is refused
