@@ -26,7 +26,7 @@ if "MPLCONFIGDIR" not in os.environ:
     os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="llr-cvx-tests-matplotlib-")
     atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
 
-# The same few examples in every run; --hypothesis-profile=wide for many new ones, which takes about 20 minutes.
+# The same few examples in every run; --hypothesis-profile=wide for many new ones, which takes a few minutes.
 settings.register_profile(
     "fixed",
     max_examples=20,
