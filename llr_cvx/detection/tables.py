@@ -148,12 +148,12 @@ def _decoded(data: bytes, encoding: str | None) -> str:
 def settle_points(tables: Sequence[Any], name: str) -> None:
     """Write the numbers of a column plainly where commas are decimal; what 1.234 is there, all of its cells say."""
     texts = [t for t in tables if name in t and t.attrs.get("decimal") == "," and t[name].dtype.kind == "O"]
-    cells = [cell.strip() for table in texts for cell in table[name].dropna()]
+    cells = [str(cell).strip() for table in texts for cell in table[name].dropna()]  # some may be booleans
     point, comma = ([cell for cell in cells if re.fullmatch(form, cell)] for form in (WITH_POINT, WITH_COMMA))
     if 2 * len(point + comma) > len(cells) and not (point and any(re.fullmatch(THOUSANDS, cell) for cell in comma)):
         plain = {cell: cell.replace(".", "").replace(",", ".") for cell in comma}
         for table in texts:
-            table[name] = table[name].map(lambda cell: plain.get(cell.strip(), cell), na_action="ignore")
+            table[name] = table[name].map(lambda cell: plain.get(str(cell).strip(), cell), na_action="ignore")
 
 
 def alike(names: Any, name: str) -> str | None:

@@ -131,3 +131,11 @@ def test_a_cell_among_booleans_that_is_none_is_refused_whatever_the_seed(tmp_pat
         (tmp_path / name).write_text("".join(f'{{"b": {b}, "x": {k}}}\n' for k, b in enumerate(cells)))
     with pytest.raises(TableProblems, match=rf"{wrong}, line 4, column 'b' holds '.*', not a boolean: correct it"):
         read_pair(tmp_path / "good", tmp_path / "new")
+
+
+def test_booleans_beside_decimal_commas_may_be_missing(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("x;t\n" + "1,5;True\n2,5;False\n3,5;\n", encoding="utf-8")
+    good, new, _ = read_pair(tmp_path / "a.csv", tmp_path / "b.csv", missing="median", decimal=",")
+    assert good["x"].tolist() == new["x"].tolist() == [1.5, 2.5, 3.5]
+    assert good["t"].tolist()[:2] == [True, False]
