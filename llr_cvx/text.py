@@ -76,15 +76,3 @@ def listing(names: Iterable[str], limit: int = 8, quoted: bool = True) -> str:
     """
     shown = [repr(name) if quoted else name for name in names]
     return ", ".join(shown[:limit]) + (", ..." if len(shown) > limit else "")
-
-
-def shortened(name: str, limit: int) -> str:
-    """A name shortened in the middle, so that both ends stay readable.
-
-    >>> shortened("mean_temperature_of_the_left_bearing", 20)
-    'mean_tempe…t_bearing'
-    """
-    if len(name) <= limit:
-        return name
-    head = limit // 2
-    return f"{name[:head]}…{name[len(name) - (limit - head - 1) :]}"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llr_cvx.arena.judge import LEVELS, STATUSES
-from llr_cvx.text import shortened
 
 Result = Mapping[str, Any]
 
@@ -32,7 +31,8 @@ def label(entry: str) -> str:
     'mine.py:solve'
     """
     file = "{" not in entry and entry.rpartition(":")[0].endswith(".py")
-    return shortened(entry.rpartition("/")[2] if file else entry, 44)
+    name = entry.rpartition("/")[2] if file else entry
+    return name if len(name) <= 44 else f"{name[:22]}…{name[-21:]}"
 
 
 def monotone(row: Result) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.tables import read_table
 from llr_cvx.inputs import contents
-from llr_cvx.text import cells_of, is_number, separator_of
+from llr_cvx.text import cells_of, is_number, listing, separator_of
 
 
 def read_columns(
@@ -32,9 +32,11 @@ def read_columns(
         lines = [(k, row) for k, row in cells_of(text, separator_of(text), strict=True) if any(map(str.strip, row))]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not CSV in UTF-8: {error}") from None
-    header = [name.strip() for name in lines[0][1]] if lines else []
-    bare = all(map(is_number, header))
-    names, lines = ([str(k + 1) for k in range(len(header))], lines) if bare else (header, lines[1:])
+    names = [name.strip() for name in lines[0][1]] if lines else []
+    if all(map(is_number, names)):
+        names = [str(k) for k in range(1, len(names) + 1)]
+    else:
+        lines = lines[1:]
     kept = [k for k, name in enumerate(names) if name not in drop]
     if not lines or not kept:
         raise ValueError(f"{path} has no {'columns left to use' if lines else 'rows'}: rows of numbers are needed")
@@ -55,11 +57,8 @@ def read_samples(
 ) -> tuple[list[str], FloatArray, FloatArray]:
     """Names and numbers of two files with the same columns, in any order."""
     (known, X_inlier), (names, X_test) = (read_columns(path, drop) for path in (inliers, test))
-    bare = [found == [str(k + 1) for k in range(len(found))] for found in (known, names)]
-    if bare[0] != bare[1]:
-        having, without = (test, inliers) if bare[0] else (inliers, test)
-        raise ValueError(f"{having} has a header line and {without} has none: give both the same header, or none")
     for one, other, extra in ((inliers, test, set(known) - set(names)), (test, inliers, set(names) - set(known))):
         if extra:
-            raise ValueError(f"{one} has {', '.join(map(repr, sorted(extra)))}, which {other} has not: --drop NAME")
+            cure = "--drop NAME, or give both the same header line"
+            raise ValueError(f"{one} has {listing(sorted(extra))}, which {other} has not: {cure}")
     return known, X_inlier, X_test[:, [names.index(name) for name in known]]
