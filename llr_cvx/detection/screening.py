@@ -99,9 +99,7 @@ class Detection:
         if self.detector.fdr and self.smallest_discovery > 1:
             fewest, alone = self.smallest_discovery, rows_needed(self.detector.fdr / rows)
             limit = f", so {fewest} rows must stand out before any is an outlier (1 with {alone} held out)"
-        whole = "the batch as a whole looks normal"
-        if self.batch.differs:
-            whole = "part of the batch differs"
+        whole = "part of the batch differs" if self.batch.differs else "the batch as a whole looks normal"
         if self.batch.bad:
             whole = "the batch as a whole is BAD"
         return [
@@ -167,17 +165,15 @@ class Detection:
         """
         import pandas
 
-        rows = range(len(self.inliers), len(self.ids))
-        reasons = (
-            [f"{r.feature} = {r.shown}, {r.rank}" for r in self.features.reasons(i) if r.contribution < 0] for i in rows
-        )
-        outliers = np.isin(rows, [e.row for e in self.explanations]).astype(int)
+        why = map(self.features.reasons, range(len(self.inliers), len(self.ids)))
+        reasons = ([f"{r.feature} = {r.shown}, {r.rank}" for r in found if r.contribution < 0] for found in why)
+        outliers = self.log_ratio < self.detector.fitted_offset_
         return pandas.DataFrame(
             {
                 "id": self.test.index.astype(str),
                 "log_ratio": self.log_ratio,
                 "pvalue": self.pvalues,
-                "outlier": None if self.undecided else outliers,
+                "outlier": None if self.undecided else outliers.astype(int),
                 "rank": np.argsort(np.argsort(self.log_ratio, kind="stable")) + 1,
                 "reasons": [json.dumps(texts, ensure_ascii=False) for texts in reasons],
             }
@@ -230,13 +226,11 @@ def _notes(run: Detection) -> Iterator[str]:
         yield f"check these of the inliers, which do not look like the others: {named}; an outlier there hides others"
     yield from _left_out(run)
     if apart := detector.solution_.problem.graph.isolated.tolist():
-        named = listing(
-            (f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in apart), 5, quoted=False
-        )
+        where = [f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in apart]
         yield (
             f"{len(apart)} row(s) lie so far away that all their Gaussian weights underflow to 0 at sigma = "
-            f"{detector.sigma_:.4g} ({named}): each is scored alone, by its own features only. A larger sigma couples "
-            "them to their neighbours again"
+            f"{detector.sigma_:.4g} ({listing(where, 5, quoted=False)}): each is scored alone, by its own features "
+            "only. A larger sigma couples them to their neighbours again"
         )
     if 2 * found > rows and not run.held_out:
         yield (
@@ -252,8 +246,8 @@ def _notes(run: Detection) -> Iterator[str]:
 
 def _left_out(run: Detection) -> Iterator[str]:
     """A note on the columns that are constant among the inliers of the model, and one on text that names the rows."""
-    left_out, differing = run.detector.scaler_.left_out_, []
-    constant, names = ([n for n, why in left_out.items() if why == kind] for kind in ("constant", "row names"))
+    left_out, differing = run.detector.scaler_.left_out_.items(), []
+    constant, names = ([n for n, why in left_out if why == kind] for kind in ("constant", "row names"))
     for name in constant:
         levels, common = levels_of(run.test[name]), levels_of(run.inliers[name]).mode()
         rows = len(run.inliers) + np.flatnonzero(levels.notna() & ~levels.isin(common[:1]))
