@@ -16,9 +16,9 @@ from llr_cvx import validation as check
 from llr_cvx.arrays import FloatArray, IntArray
 from llr_cvx.detection import calibration
 from llr_cvx.detection.decision import Rule, decision_rule, far_out
+from llr_cvx.detection.explanation import Explaining
 from llr_cvx.detection.labels import MEANING_OF_Y, signs_of
 from llr_cvx.detection.new_rows import FittedRows
-from llr_cvx.detection.reasons import Explaining
 from llr_cvx.detection.row_order import canonical_order, restored
 from llr_cvx.detection.scoring import signs
 from llr_cvx.detection.solving import solve_with

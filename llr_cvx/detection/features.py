@@ -1,4 +1,4 @@
-"""The value of one feature of one row beside those of the known inliers, in the units of the table."""
+"""The features of rows: their values beside those of the known inliers, and their parts in the scores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from llr_cvx.arrays import BoolArray, FloatArray
-from llr_cvx.detection.encoding import kind_of, levels_of, values_of
+from llr_cvx.arrays import BoolArray, FloatArray, IntArray
+from llr_cvx.detection.encoding import by_owner, kind_of, levels_of, values_of
+from llr_cvx.detection.new_rows import fitted
 from llr_cvx.detection.partitions import is_pandas
+from llr_cvx.detection.ranking import selected_features, selection_distance
+from llr_cvx.solution import Solution
 
 #: Quantiles of the inliers that bound the typical range of a feature; a level seen in less than the first is unusual.
 TYPICAL_QUANTILES = (0.05, 0.95)
@@ -25,7 +28,7 @@ class FeatureValue:
     ----------
     feature, column : str, int
     value : float or str
-        The row's value, in the units shown; a date as text, "missing" if there is none.
+        In the units shown; a date as text, "missing" if there is none.
     typical : (float, float) or (str, str) or None
         5 % and 95 % quantiles of the known inliers; None for categories and booleans, and where the value is missing.
     shares : (float, float, float)
@@ -33,8 +36,8 @@ class FeatureValue:
     contribution : float
         w_ik x_ik, summed over the columns that encode the feature: negative pushes the row towards "outlier".
     distance : float or None
-        None if selected. A feature k can have a weight only where the dual vector v_i attains its largest entry; this
-        is 1 - |v_ik| / ||v_i||_inf: 0 on the verge of selection, 1 for a feature with no effect.
+        None if selected; else 1 - |v_ik| / ||v_i||_inf, for weights are only where the dual vector v_i attains its
+        largest entry: 0 on the verge of selection, 1 for a feature with no effect.
     """
 
     feature: str
@@ -94,9 +97,9 @@ def percent(share: float) -> str:
     ['0 %', '0.04 %', '25 %', '99.9 %', '100 %']
     """
     value = 100 * share
-    if 0 < value < 1 or 99 < value < 100:
-        return f"{value:.1g} %" if value < 1 else f"{np.floor(10 * value) / 10:.1f} %"
-    return f"{value:.0f} %"
+    if 0 < value < 1:
+        return f"{value:.1g} %"
+    return f"{np.floor(10 * value) / 10:.1f} %" if 99 < value < 100 else f"{value:.0f} %"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +112,11 @@ class Column:
     shares: FloatArray
     typical: tuple[Any, Any] | None
 
-    def of(self, i: int, **more: Any) -> FeatureValue:
-        """The feature of row i, with more fields of it."""
-        value = self.values[i] if isinstance(self.values[i], str) else float(self.values[i])
+    def of(self, i: int, **part: Any) -> FeatureValue:
+        """The feature of row i, with its column and its part in the score."""
+        value = self.values.item(i)
         typical = None if value == "missing" else self.typical
-        return FeatureValue(self.name, value=value, typical=typical, shares=tuple(self.shares[:, i].tolist()), **more)
+        return FeatureValue(self.name, value=value, typical=typical, shares=tuple(self.shares[:, i].tolist()), **part)
 
 
 def describe(values: Any, names: Sequence[str], known: BoolArray) -> list[Column]:
@@ -140,14 +143,14 @@ def _number(name: str, numbers: Any, known: BoolArray, date: bool = False) -> Co
     order = np.asarray(numbers, dtype=float)
     gone = np.isnan(order)
     inliers = np.sort(order[known & ~gone])
-    below, upto = (np.searchsorted(inliers, order, side) / max(len(inliers), 1) for side in ("left", "right"))
+    below, upto = (np.searchsorted(inliers, order, side) / len(inliers) for side in ("left", "right"))
     same = np.where(gone, np.mean(gone[known]), upto - below)
-    typical: Any = np.quantile(inliers, TYPICAL_QUANTILES) if len(inliers) else np.zeros(2)
     values: Any = order
+    typical: Any = np.quantile(inliers, TYPICAL_QUANTILES)
     if date:
         values, typical = _dates(order), _dates(np.rint(typical) if np.all(inliers % 1 == 0) else typical)
     if gone.any():
-        values = np.where(gone, "missing", np.asarray(values, dtype=object))
+        values = np.where(gone, "missing", values.astype(object))
     return Column(name, values, order, np.array([below, same, 1.0 - upto]), tuple(typical.tolist()))
 
 
@@ -155,3 +158,26 @@ def _dates(days: FloatArray) -> Any:
     """Days since 1970 as text: the day, with the time if it is not midnight."""
     moments = (np.nan_to_num(days) * 86_400).round().astype("datetime64[s]").astype(str)
     return np.array([moment.removesuffix("T00:00:00").replace("T", " ") for moment in moments], dtype=object)
+
+
+class Features:
+    """The features of the fitted rows: `columns` to show, to which the columns of the problem's X belong by `owner`."""
+
+    def __init__(self, solution: Solution, columns: list[Column], owner: IntArray) -> None:
+        X, d = solution.problem.X, len(columns)
+        self.solution, self.columns = solution, columns
+        self.contribution = by_owner(solution.W * X, owner, d)
+        self.selected = by_owner(selected_features(X, solution.W, X), owner, d, np.logical_or)
+        self.distance = by_owner(selection_distance(fitted(solution).V), owner, d, np.fmin)
+
+    def reasons(self, i: int) -> tuple[FeatureValue, ...]:
+        """Selected features of row i, strongest push towards "outlier" first."""
+        push = self.contribution[i]
+        order = [k for k in np.argsort(push, kind="stable").tolist() if self.selected[i, k]]
+        return tuple(self.columns[k].of(i, column=k, contribution=float(push[k])) for k in order)
+
+    def unselected(self, i: int) -> tuple[FeatureValue, ...]:
+        """The other features of row i, closest to selection first, but for those that the model leaves out."""
+        away = np.where(self.selected[i], np.nan, self.distance[i])
+        order = np.argsort(away, kind="stable")[: np.isfinite(away).sum()].tolist()  # NaN comes last
+        return tuple(self.columns[k].of(i, column=k, distance=float(away[k])) for k in order)

@@ -29,7 +29,7 @@ ROW_NUMBERING = "rows are numbered from 1 within their file, without the header 
 
 
 class Detection:
-    """The result of a run: `detector`, fitted to the tables `inliers` and `test`, and to both in one as `pooled`.
+    """The result of a run: `detector`, fitted to the tables `inliers` and `test`, in one as `pooled`.
 
     `base` is log(n/n') with n unlabelled rows and n' inliers in the model: log r of a row without contributions.
     `log_ratio` and `pvalues` are those of the test rows, the latter NaN unless some inliers were `held_out`. `batch`
@@ -44,12 +44,12 @@ class Detection:
         self, inliers: Any, test: Any, pooled: Any, detector: LLRDetector, scaling: str, undecided: str
     ) -> None:
         n, fdr, held = len(inliers), detector.fdr, detector.log_ratio_[detector.calibration_rows_]
-        self.inliers, self.test, self.pooled, self.detector = inliers, test, pooled, detector
+        self.inliers, self.test, self.detector = inliers, test, detector
         self.scaling, self.undecided = scaling, undecided
         self.sources = tuple(str(table.attrs.get("source", "a table in memory")) for table in (inliers, test))
         self.ids, self.numbered = [*inliers.index, *test.index], test.index.inferred_type == "integer"
-        self.base, self.log_ratio = detector.solution_.problem.base, detector.log_ratio_[n:]
-        self.held_out = len(held)
+        problem, self.log_ratio = detector.solution_.problem, detector.log_ratio_[n:]
+        self.base, self.held_out = problem.base, len(held)
         self.pvalues = detector.pvalues_[n:] if len(held) else np.full(len(test), np.nan)
         self.batch = judge_batch(self.log_ratio, held) if len(held) else None
         self.smallest_discovery = 1 if fdr is None else smallest_discovery(len(held), len(test), fdr)
@@ -59,10 +59,10 @@ class Detection:
         rows = outliers if decided else np.argsort(self.log_ratio, kind="stable")[:LOWEST_SHOWN]
         self.worst = explain_rows(self.features, n + rows, detector.fitted_offset_)
         self.explanations = self.worst if decided else []
-        self.too_few = len(held) > 0 and not self.explanations and 2 * self.smallest_discovery > len(test) + 1
-        self.notes: list[str] = []
-        self.curve, problem = getattr(detector, "curve_", None), detector.solution_.problem
+        self.too_few = not self.explanations and 2 * self.smallest_discovery > len(test) + 1
+        self.curve = getattr(detector, "curve_", None)
         self.chosen = self.curve.reason(problem.lambda1, problem.lambda2) if self.curve else ""
+        self.notes: list[str] = []
 
     def id_of(self, row: int) -> str:
         """The id of a pooled row."""
@@ -87,7 +87,7 @@ class Detection:
 
     def decision(self) -> list[str]:
         """What was decided, by which rule, and what that rule can and cannot see."""
-        rows, known, m, fewest = len(self.test), len(self.inliers), self.held_out, self.smallest_discovery
+        rows, known, m = len(self.test), len(self.inliers), self.held_out
         count = f"{len(self.explanations)} of {rows} test rows are outliers"
         if self.undecided:
             return [f"ranked only: {self.undecided}"]
@@ -96,12 +96,10 @@ class Detection:
         if self.too_few:
             count = f"ranked only: {known} inliers are too few to call single rows outliers"
         limit = ""
-        if self.detector.fdr is not None and fewest > 1:
-            alone = rows_needed(self.detector.fdr / rows)
+        if self.detector.fdr and self.smallest_discovery > 1:
+            fewest, alone = self.smallest_discovery, rows_needed(self.detector.fdr / rows)
             limit = f", so {fewest} rows must stand out before any is an outlier (1 with {alone} held out)"
-        whole = "the batch as a whole looks normal"
-        if self.batch.differs:
-            whole = "part of the batch differs"
+        whole = "part of the batch differs" if self.batch.differs else "the batch as a whole looks normal"
         if self.batch.bad:
             whole = "the batch as a whole is BAD"
         return [
@@ -128,7 +126,7 @@ class Detection:
         """The whole result; `llr_cvx.cli.files.as_json` turns it into text."""
         solution, proof, n = self.detector.solution_, self.detector.solution_.certificate, len(self.inliers)
         lower, upper = (self.base + end[n:] for end in proof.score_bounds)
-        scores = self.scores()[["id", "log_ratio", "pvalue", "rank"]]
+        scores = self.scores().drop(columns=["outlier", "reasons"])
         scores = scores.assign(relative_to_base=self.log_ratio - self.base, lower=lower, upper=upper)
         return {
             "inliers": {"file": self.sources[0], "rows": n},
@@ -167,17 +165,15 @@ class Detection:
         """
         import pandas
 
-        rows = range(len(self.inliers), len(self.pooled))
-        outliers = {e.row for e in self.explanations}
-        reasons = (
-            [f"{r.feature} = {r.shown}, {r.rank}" for r in self.features.reasons(i) if r.contribution < 0] for i in rows
-        )
+        why = map(self.features.reasons, range(len(self.inliers), len(self.ids)))
+        reasons = ([f"{r.feature} = {r.shown}, {r.rank}" for r in found if r.contribution < 0] for found in why)
+        outliers = self.log_ratio < self.detector.fitted_offset_
         return pandas.DataFrame(
             {
                 "id": self.test.index.astype(str),
                 "log_ratio": self.log_ratio,
                 "pvalue": self.pvalues,
-                "outlier": [None if self.undecided else int(row in outliers) for row in rows],
+                "outlier": None if self.undecided else outliers.astype(int),
                 "rank": np.argsort(np.argsort(self.log_ratio, kind="stable")) + 1,
                 "reasons": [json.dumps(texts, ensure_ascii=False) for texts in reasons],
             }
@@ -210,10 +206,10 @@ def detect(
     pooled = pandas.concat([inliers, test[list(inliers)]], ignore_index=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", IsolatedWarning)  # said with the names of the rows
         detector.fit(pooled, np.repeat([1.0, -1.0], [len(inliers), len(test)]), **fit)
         run = Detection(inliers, test, pooled, detector, scaling, undecided)
-    run.notes.extend(_notes(run))
-    run.notes.extend(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, IsolatedWarning)))
+    run.notes = list(dict.fromkeys([*_notes(run), *(str(w.message) for w in caught)]))
     return run
 
 
@@ -230,13 +226,11 @@ def _notes(run: Detection) -> Iterator[str]:
         yield f"check these of the inliers, which do not look like the others: {named}; an outlier there hides others"
     yield from _left_out(run)
     if apart := detector.solution_.problem.graph.isolated.tolist():
-        named = listing(
-            (f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in apart), 5, quoted=False
-        )
+        where = [f"{run.name_of(row)} of the {'test rows' if row >= n else 'inliers'}" for row in apart]
         yield (
             f"{len(apart)} row(s) lie so far away that all their Gaussian weights underflow to 0 at sigma = "
-            f"{detector.sigma_:.4g} ({named}): each is scored alone, by its own features only. A larger sigma couples "
-            "them to their neighbours again"
+            f"{detector.sigma_:.4g} ({listing(where, 5, quoted=False)}): each is scored alone, by its own features "
+            "only. A larger sigma couples them to their neighbours again"
         )
     if 2 * found > rows and not run.held_out:
         yield (
@@ -252,14 +246,13 @@ def _notes(run: Detection) -> Iterator[str]:
 
 def _left_out(run: Detection) -> Iterator[str]:
     """A note on the columns that are constant among the inliers of the model, and one on text that names the rows."""
-    left_out, differing = run.detector.scaler_.left_out_, []
-    constant, names = ([n for n, why in left_out.items() if why == kind] for kind in ("constant", "row names"))
+    left_out, differing = run.detector.scaler_.left_out_.items(), []
+    constant, names = ([n for n, why in left_out if why == kind] for kind in ("constant", "row names"))
     for name in constant:
         levels, common = levels_of(run.test[name]), levels_of(run.inliers[name]).mode()
-        rows = levels.notna() & ~levels.isin(common[:1])
-        if rows.any():
-            first = run.name_of(len(run.inliers) + int(rows.argmax()))
-            differing.append(f"{name!r} differs in {int(rows.sum())} test row(s), the first {first}")
+        rows = len(run.inliers) + np.flatnonzero(levels.notna() & ~levels.isin(common[:1]))
+        if rows.size:
+            differing.append(f"{name!r} differs in {rows.size} test row(s), the first {run.name_of(rows[0])}")
     if constant:
         who = f"inliers{' in the model' if run.held_out else ''}"
         yield f"left out, since constant among the {who}: {'; '.join([listing(constant), *differing[:5]])}"

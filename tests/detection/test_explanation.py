@@ -11,13 +11,8 @@ from sizes import thinned
 
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.detection.estimator import LLRDetector
-from llr_cvx.detection.explanation import (
-    MAX_SHARED_ROWS,
-    Features,
-    explain_rows,
-    groups,
-)
-from llr_cvx.detection.features import FeatureValue, describe
+from llr_cvx.detection.explanation import MAX_SHARED_ROWS, explain_rows, groups
+from llr_cvx.detection.features import Features, FeatureValue, describe
 from llr_cvx.detection.ranking import selected_features, selection_distance
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.exact import solve_exact
@@ -95,6 +90,9 @@ def test_asked_rows_names_and_units():
             assert r.value == shown[e.row, r.column]
     with pytest.raises(ValueError, match="values has shape"):
         detector.explain_table(values=shown[:5])
+    frame = pytest.importorskip("pandas").DataFrame(shown, columns=list("abcdef"))
+    for named, e in zip(detector.explain_table(rows=[3, 94], values=frame), table, strict=True):
+        assert [(r.feature, r.value) for r in named.reasons] == [("abcdef"[r.column], r.value) for r in e.reasons]
 
 
 def test_next_feature_without_coupling_is_the_second_largest_entry():
