@@ -11,7 +11,6 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.detection.explanation import Explanation
 from llr_cvx.detection.features import Column, FeatureValue, percent
 from llr_cvx.detection.screening import Detection
-from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.pages import render
 
 #: At most this many outliers are shown, each in the table and on a card; more than people read, and browsers are quick.
@@ -37,8 +36,8 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
     rows = [(e, *_reasons(e)) for e in run.worst[:MAX_SHOWN]]
     causes = Counter(e.reasons[0].feature for e in run.explanations if e.reasons).most_common()
     drawn = {r.column: run.features.columns[r.column] for _, why, _ in rows for r in why}
-    detector, date = run.detector, date or datetime.now().astimezone()
-    held, offset = detector.log_ratio_[detector.calibration_rows_], detector.fitted_offset_
+    date = date or datetime.now().astimezone()
+    held, offset = run.detector.log_ratio_[run.detector.calibration_rows_], run.detector.fitted_offset_
     values = {
         "run": run,
         "title": title,
@@ -50,7 +49,6 @@ def render_report(run: Detection, title: str = "Outliers, and why", date: dateti
         "distributions": {k: Distribution(column, len(run.inliers)) for k, column in drawn.items()},
         "histogram": histogram(run.log_ratio, held, -np.inf if run.undecided else offset),
         "percent": percent,
-        "gap": shown_gap(detector.solution_.certificate.relative_gap, ".1e"),
     }
     return render("report/page.html", values)
 
