@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from decimal import ROUND_CEILING, Context
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -25,13 +24,12 @@ from llr_cvx.detection.screening import MIN_INLIERS, ROW_NUMBERING, Detection, d
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.detection.settings import SETTINGS
 from llr_cvx.detection.tables import alike
-from llr_cvx.inputs import is_special
 from llr_cvx.outputs import is_stdout
 from llr_cvx.progress import Descent
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.report.page import render_report
 from llr_cvx.solution import SolverError
-from llr_cvx.text import csv_cell
+from llr_cvx.text import csv_cell, printable
 
 #: Options that decide which rows are outliers; at most one may be given.
 DECISIONS = ("threshold", "contamination", "fdr", "false_alarm")
@@ -40,11 +38,8 @@ DEFAULT_FDR = 0.1
 #: The gap to prove for up to so many pooled rows: at 50,000 rows 1e-8 takes seven times as long as 1e-4, and flags the
 #: same rows.
 TOL_BY_ROWS = {500: 1e-8, 5_000: 1e-6, math.inf: 1e-4}
-#: Options about reading the tables, and those that name an output.
+#: Options about reading the tables.
 FILES = ("inliers", "test", "id_column", "drop", "missing", "sheets", "sep", "decimal", "encoding")
-OUTPUTS = ("out", "report", "json_file")
-#: Endings of --out and what it writes by them; without one it is CSV.
-SCORES = {"": "csv", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel"}
 #: A proven interval within this distance of log r is printed as log r +- that distance.
 MAX_SYMMETRIC_REACH = 0.01
 
@@ -113,74 +108,74 @@ def command(**options: Any) -> None:
 
     Files are written only if the whole run succeeds; existing files are replaced.
     """
-    _check(options)
-    outputs = {key: options[key] for key in OUTPUTS if options[key] is not None}
-    clock = [time.perf_counter()]
+    outputs = {kind: options[kind] for kind in ("out", "report", "json_file") if options[kind] is not None}
+    _check(options, outputs)
+    start = time.perf_counter()
     try:
         inliers, test, notes = read_pair(**{name: options[name] for name in FILES})
-        clock.append(time.perf_counter())
+        read = time.perf_counter()
         run = _run(inliers, test, options)
         run.notes[:0] = notes
-        clock.append(time.perf_counter())
+        fitted = time.perf_counter()
         _write(run, outputs)
-        clock.append(time.perf_counter())
     except TableProblems as error:
         opt.say(*f"Error: {error}".split("\n"), err=True)
         raise click.exceptions.Exit(1) from error
     except (ValueError, TypeError, OSError, ImportError, SolverError) as error:
         raise click.ClickException(str(error)) from error
-    _print(run, options["top"], options["quiet"])
+    written = time.perf_counter()
+    if not options["quiet"]:
+        opt.say(*(f"note: {note}" for note in run.notes), err=True)
+    opt.say(*_lines(run, options["top"]))
     if options["verbose"]:
-        steps = zip(("reading", "fitting and explaining", "writing"), pairwise(clock), strict=True)
-        opt.say("; ".join(f"{step} {after - before:.2f} s" for step, (before, after) in steps), err=True)
+        steps = f"reading {read - start:.2f} s; fitting and explaining {fitted - read:.2f} s"
+        opt.say(f"{steps}; writing {written - fitted:.2f} s", err=True)
     if not options["quiet"]:
         opt.say(*(f"wrote {'standard output' if is_stdout(path) else path}" for path in outputs.values()), err=True)
 
 
-def _check(options: dict[str, Any]) -> None:
-    """Refuse, before any work, options that contradict each other; fill in the lambdas of the setting."""
-    inputs, outputs = [options["inliers"], options["test"]], [options[key] for key in OUTPUTS if options[key]]
+def _check(options: dict[str, Any], outputs: dict[str, str]) -> None:
+    """Refuse, before any work, options that contradict each other."""
     given = [f"--{name.replace('_', '-')}" for name in DECISIONS if options[name] is not None]
     if options["choose_lambda"] and options["lambda1"] is not None:
         given = ["--lambda1", "--choose-lambda"]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} contradict each other: give one of them")
-    for name, value in SETTINGS[options["setting"]].items():
-        options[name] = value if options[name] is None else options[name]
-    if options["lambda1"] == 0 and options["lambda2"] == 0 and not options["choose_lambda"]:
+    if options["lambda1"] == options["lambda2"] == 0:
         raise click.UsageError("--lambda1 and --lambda2 are both 0: at least one of them must be positive")
     if len(options["sheets"]) > 2:
         raise click.UsageError("--sheet can be given twice, for the inliers and for the test rows")
-    if inputs == ["-", "-"]:
+    if options["inliers"] == options["test"] == "-":
         raise click.UsageError("--inliers and --test cannot both be standard input")
-    files = [path for path in outputs if not is_stdout(path) and not is_special(path)]
-    for k, path in enumerate(files):
-        if path == options["report"] and Path(path).suffix.lower() not in (".html", ".htm"):
+    taken = {Path(options[name]).resolve() for name in ("inliers", "test")}
+    for kind, path in outputs.items():
+        ending, place = Path(path).suffix.lower(), Path(path).resolve()
+        if kind == "report" and ending not in ("", ".html", ".htm"):
             raise click.UsageError(f"--report writes an HTML page: {path} must end in .html")
-        if path == options["out"] and Path(path).suffix.lower() not in SCORES:
-            raise click.UsageError(f"--out writes CSV, Parquet or Excel: {path} must end in {', '.join([*SCORES][1:])}")
-        if Path(path).resolve() in {Path(other).resolve() for other in (*inputs, *files[:k])}:
+        if kind == "out" and ending not in ("", ".csv", ".parquet", ".xlsx"):
+            raise click.UsageError(f"--out writes CSV, Parquet or Excel: {path} must end in .csv, .parquet or .xlsx")
+        if place in taken and not is_stdout(path):
             raise click.UsageError(f"{path} is already the name of an input or of another output")
+        taken.add(place)
 
 
 def _run(inliers: Any, test: Any, options: dict[str, Any]) -> Detection:
-    names, rows, undecided, fit = list(inliers), len(inliers) + len(test), "", {}
-    graph_columns = [alike(names, name) or name for name in options["graph_columns"]]
-    tol = options["tol"] or next(tol for most, tol in TOL_BY_ROWS.items() if rows <= most)
-    given = options | {
-        "tol": tol,
-        "lambda2s": [options["lambda2"]],
-        "graph_columns": check.columns(graph_columns or None, len(names), names, "--graph-column").tolist(),
-        "new_rows": None,  # there are none, and one fit instead of two
-        "verbose": options["verbose"] or (False if options["quiet"] else Descent(tol)),
-    }
-    if all(options[name] is None for name in DECISIONS):
+    """Fit with the options given; the setting and the number of rows decide about others."""
+    given = SETTINGS[options["setting"]] | {name: value for name, value in options.items() if value is not None}
+    names, rows, undecided, fit = list(inliers), len(inliers) + len(test), "", dict[str, Any]()
+    columns = [alike(names, name) or name for name in options["graph_columns"]]
+    given["graph_columns"] = check.columns(columns or None, len(names), names, "--graph-column").tolist()
+    given["lambda2s"] = [given["lambda2"]]
+    given["new_rows"] = None  # there are none, and one fit instead of two
+    given.setdefault("tol", next(tol for most, tol in TOL_BY_ROWS.items() if rows <= most))
+    given["verbose"] = options["verbose"] or (False if options["quiet"] else Descent(given["tol"]))
+    if given.keys().isdisjoint(DECISIONS):
         given["fdr"] = DEFAULT_FDR if len(inliers) >= MIN_INLIERS else None
         few = f"{len(inliers)} inlier(s) are too few to hold some out for p-values; from {MIN_INLIERS} on there would "
         undecided = "" if given["fdr"] else f"{few}be some, or give --threshold or --contamination"
-    if options["choose_lambda"] and not options["quiet"]:
-        fit = {"progress": lambda said: opt.say(said, err=True)}
     detector = LLRDetectorCV() if options["choose_lambda"] else LLRDetector()
+    if options["choose_lambda"] and not options["quiet"]:
+        fit["progress"] = lambda said: opt.say(said, err=True)
     detector.set_params(**{name: given[name] for name in detector.get_params() if name in given})
     return detect(inliers, test, detector, options["scale"], undecided, options["missing"], **fit)
 
@@ -198,56 +193,51 @@ def _write(run: Detection, outputs: dict[str, str]) -> None:
 
 def _write_scores(scores: Any, stream: IO[bytes], ending: str) -> None:
     """Write a DataFrame by the ending of a name, CSV if in doubt; spreadsheets must not find formulas in names."""
-    kind = SCORES.get(ending, "csv")
-    if kind == "parquet":
+    if ending == ".parquet":
         scores.to_parquet(stream, index=False)
         return
     for name in ("id", "reasons"):
         scores[name] = scores[name].map(csv_cell)
-    if kind == "excel":
-        scores["id"] = scores["id"].map(lambda text: "".join(c if c.isprintable() else "\ufffd" for c in text))
+    if ending == ".xlsx":
+        scores["id"] = scores["id"].map(printable)  # workbooks hold no control characters
         scores.to_excel(stream, index=False, engine="openpyxl")
     else:
         stream.write(scores.to_csv(index=False, lineterminator="\n").encode())
 
 
-def _print(run: Detection, top: int, quiet: bool) -> None:
-    """Print notes, decision and outliers; the worst rows if there is none."""
-    solution, shown, more = run.detector.solution_, run.worst[:top], len(run.explanations) - top
-    opt.say(*(f"note: {note}" for note in run.notes if not quiet), err=True)
-    opt.say(*filter(None, [run.chosen]), *run.decision())
-    n = int((solution.problem.y < 0).sum())
-    base = f"base: log(n/n') = log({n}/{len(solution.problem.y) - n}) = {run.base:.4g}"
-    opt.say(f"{base}; a row's log r is this plus its contributions")
+def _lines(run: Detection, top: int) -> Iterator[str]:
+    """What is printed: the decision, and the outliers or, if there is none, the rows with the lowest scores."""
+    solution, shown = run.detector.solution_, run.worst[:top]
+    if run.chosen:
+        yield run.chosen
+    yield from run.decision()
+    n, rows = int((solution.problem.y < 0).sum()), len(solution.problem.y)
+    yield f"base: log(n/n') = log({n}/{rows - n}) = {run.base:.4g}; a row's log r is this plus its contributions"
     if run.numbered:
-        opt.say(ROW_NUMBERING)
+        yield ROW_NUMBERING
     if shown and not run.explanations:
-        opt.say(f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:")
+        yield f"the {len(shown)} lowest scores:" if len(shown) > 1 else "the lowest score:"
     for e in shown:
-        opt.say("", *_lines(run, e))
-    if more > 0:
-        opt.say("", f"... and {more} more")
+        p = f"p = {run.pvalues[e.row - len(run.inliers)]:.3g}, " if run.held_out else ""
+        part = f"base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g}"
+        proof = f"proven {_interval(e)}{'' if e.certain else ': crosses the threshold'}"
+        yield ""
+        yield f"#{e.rank} {run.name_of(e.row)}: {p}r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} = {part} ({proof})"
+        yield from e.details()
+        if others := [run.name_of(row) for row in e.shares_with[:10]]:
+            more = e.group_size - 1 - len(others)
+            yield f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}"
+    if len(run.explanations) > top:
+        yield from ("", f"... and {len(run.explanations) - top} more")
     gap = shown_gap(solution.certificate.relative_gap, ".1e")
-    accuracy = f"proven relative gap {gap} (asked for {run.detector.tol:.0e})"
-    opt.say("", f"{solution.solver}: {solution.status}, {accuracy}, {solution.seconds:.2f} s")
-
-
-def _lines(run: Detection, e: Explanation) -> Iterator[str]:
-    p = f"p = {run.pvalues[e.row - len(run.inliers)]:.3g}, " if run.held_out else ""
-    part = f"base {'-' if e.log_ratio < run.base else '+'} {abs(e.log_ratio - run.base):.4g}"
-    proof = f"proven {_interval(e)}{'' if e.certain else ': crosses the threshold'}"
-    yield f"#{e.rank} {run.name_of(e.row)}: {p}r = {e.ratio:.4g}, log r = {e.log_ratio:.4g} = {part} ({proof})"
-    yield from e.details()
-    if e.shares_with:
-        others = [run.name_of(row) for row in e.shares_with[:10]]
-        more = e.group_size - 1 - len(others)
-        yield f"    same reasons as: {', '.join(others)}{f' and {more} more' if more else ''}"
+    proof = f"proven relative gap {gap} (asked for {run.detector.tol:.0e})"
+    yield from ("", f"{solution.solver}: {solution.status}, {proof}, {solution.seconds:.2f} s")
 
 
 def _interval(e: Explanation) -> str:
     """Both ends, or +- the larger distance, rounded up, if four digits would not distinguish them from log r."""
     low, high = e.interval
     reach = max(high - e.log_ratio, e.log_ratio - low, 0.0)
-    if not 0.0 < reach <= MAX_SYMMETRIC_REACH:
-        return f"{low:.4g} to {high:.4g}" if reach else "± 0"
-    return f"± {float(Context(1, ROUND_CEILING).create_decimal_from_float(reach)):.0e}"
+    if reach > MAX_SYMMETRIC_REACH:
+        return f"{low:.4g} to {high:.4g}"
+    return f"± {float(Context(1, ROUND_CEILING).create_decimal_from_float(reach)):.0e}" if reach else "± 0"

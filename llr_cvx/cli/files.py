@@ -41,9 +41,8 @@ def as_json(data: Any) -> bytes:
 
 def write_json(path: str | Path, data: Any) -> None:
     """Write `as_json` atomically."""
-    text = as_json(data)
     with archive.replacing(path) as stream:
-        stream.write(text)
+        stream.write(as_json(data))
 
 
 def _as_list(value: Any) -> Any:

@@ -21,9 +21,9 @@ def render(template: str, values: dict[str, Any]) -> str:
     (True, False)
     """
     jinja2 = needed("jinja2", "tables", "pages")
+    short = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
     loader = jinja2.PackageLoader("llr_cvx", "")
-    strict = {"undefined": jinja2.StrictUndefined, "keep_trailing_newline": True}
-    environment = jinja2.Environment(loader=loader, autoescape=True, **strict)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **short)
     environment.filters["hash"] = lambda text: f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
     # No mark in a name may change the direction of the text around it.
     environment.finalize = lambda value: printable(value) if type(value) is str else value

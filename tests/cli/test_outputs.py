@@ -91,6 +91,11 @@ def test_detect_writes_each_of_its_outputs_to_standard_output(tables: Path) -> N
     assert CliRunner().invoke(main, detect(tables, "--report", "-")).stdout.startswith("<!DOCTYPE html>")
 
 
+def test_a_page_without_an_ending_is_a_page(tables: Path) -> None:
+    assert CliRunner().invoke(main, detect(tables, "--report", str(tables / "page"))).exit_code == 0
+    assert (tables / "page").read_text().startswith("<!DOCTYPE html>")
+
+
 def test_the_figure_of_bench_goes_to_standard_output() -> None:
     pytest.importorskip("matplotlib")
     done = CliRunner().invoke(main, [*SMALL_BENCH[:-1], "--figure", "-"])
