@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
@@ -14,8 +13,8 @@ from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, FACTORS
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.results import TIMED, Results, Row, differences, protocol_of, tied
-from llr_cvx.experiments.study import noise
+from llr_cvx.experiments.results import TIMED, Results, Row
+from llr_cvx.experiments.study import closest_with, noise, place, tied
 from llr_cvx.experiments.variants import report as variants
 from llr_cvx.experiments.words import Finding, bullets, listed
 
@@ -71,8 +70,8 @@ _REPORTS = {
 def _protocol(results: Results) -> str:
     first, second = results.protocol[:2]
     choices = ", ".join(f"`{name}` {first[name]}" for name in FACTORS)
-    place = 1 + [protocol_of(row) for row in results.protocol].index(Protocol())
-    standing = "It is the default." if place == 1 else f"The default is number {place}."
+    number = place(results.protocol, Protocol())
+    standing = "It is the default." if number == 1 else f"The default is number {number}."
     means, sds = noise(int(first["trials"]))
     name, key = DOUBTFUL
     return (
@@ -96,19 +95,17 @@ def _decided(results: Results) -> str:
     for name, values in FACTORS.items():
         left = {row[name] for row in level}
         out = [value for value in values if value not in left]
-        excluded += [f"`{name}` {value} ({_nearest(results.protocol, name, value):.2f})" for value in out]
+        excluded += [
+            f"`{name}` {value} ({closest_with(results.protocol, name, value)['distance']:.2f})" for value in out
+        ]
         free += [f"`{name}`"] if len(left) > 1 else []
-    ten = min((row for row in results.protocol if row["n_outliers"] == "ten"), key=lambda row: float(row["distance"]))
+    ten = closest_with(results.protocol, "n_outliers", "ten")
     return (
         f"no protocol within two standard errors of the closest, at {results.protocol[0]['distance']:.2f}, has "
         f"{listed(excluded, 'or')}; in brackets the smallest distance with it. With 10 outliers, as the paper says, "
         f"the closest has standard deviations that are off by {ten['sds']:.2f}. {listed(free)} stay open between the "
         "other values."
     )
-
-
-def _nearest(study: Sequence[Row], name: str, value: Any) -> float:
-    return min(float(row["distance"]) for row in study if row[name] == value)
 
 
 # ---- Table 2 --------------------------------------------------------------------------------------
@@ -124,8 +121,11 @@ def _run_with(results: Results) -> str:
 
 
 def _baselines(results: Results) -> str:
-    z = differences(results.table2)
-    own = {cell: value for cell, value in z.items() if cell[1] != "llr"}
+    own = {
+        (row["set"], row["method"]): float(row["difference_in_paper_sd"])
+        for row in results.table2
+        if row["set"] in BENCHMARKS and row["method"] in BASELINES
+    }
     within = sum(abs(value) <= 1 for value in own.values())
     columns = []
     for key in BASELINES:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llr_cvx.experiments import tables
-from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.plans import FACTORS
-from llr_cvx.experiments.printed import PRINTED_METHODS
 from llr_cvx.experiments.protocol import Protocol
 
 Row = Mapping[str, Any]
@@ -80,23 +78,3 @@ def _find(report: Path, pattern: str) -> str:
     if not found:
         raise ValueError(f"{report} has no match for {pattern!r}: run `llr-cvx reproduce {report.stem}` again")
     return found.group(1)
-
-
-def protocol_of(row: Row) -> Protocol:
-    """The protocol of a row of the study."""
-    return Protocol(**{name: row[name] for name in FACTORS})
-
-
-def tied(study: Sequence[Row]) -> list[Row]:
-    """The rows of the last stage that are at most two standard errors further from the paper than the closest."""
-    last = [row for row in study if row["trials"] == study[0]["trials"]]
-    return [row for row in last if row["excess"] <= 2.0 * row["excess_standard_error"]]
-
-
-def differences(table2: Sequence[Row]) -> dict[tuple[str, str], float]:
-    """(mean here - printed mean) / printed standard deviation, for each set and printed method."""
-    return {
-        (row["set"], row["method"]): float(row["difference_in_paper_sd"])
-        for row in table2
-        if row["set"] in BENCHMARKS and row["method"] in PRINTED_METHODS
-    }

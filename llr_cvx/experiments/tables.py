@@ -31,6 +31,11 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(text)
 
 
+def rounded(rows: Iterable[Iterable[Any]], spec: str) -> list[list[Any]]:
+    """Rows with every float in a format, such as ".2f"."""
+    return [[format(cell, spec) if isinstance(cell, float) else cell for cell in row] for row in rows]
+
+
 def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write one row per mapping; the columns are those of the first."""
     with archive.replacing(path, "w", newline="", encoding="utf-8") as stream:

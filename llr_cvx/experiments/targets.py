@@ -12,7 +12,7 @@ from llr_cvx.experiments.comparison.target import detectors
 from llr_cvx.experiments.figure1 import figure1
 from llr_cvx.experiments.forensics.target import forensics
 from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
-from llr_cvx.experiments.study_report import protocol
+from llr_cvx.experiments.study import protocol
 from llr_cvx.experiments.variants.target import variants
 from llr_cvx.store import Record
 
@@ -50,7 +50,7 @@ def exact(setting: Setting) -> dict[str, Any]:
         "# LLR by solve_fast against the exact conic model",
         "The first draws of Table 2, solved twice. The last columns are (J of the conic solver - J of solve_fast) / J "
         "and the difference of the two AUCs.",
-        tables.markdown(list(rows[0]), [[_short(value) for value in row.values()] for row in rows]),
+        tables.markdown(list(rows[0]), tables.rounded([row.values() for row in rows], ".6g")),
         tables.failure_list(statistics.failures(records)),
         tables.timing(statistics.core_seconds(records), clock, len(records)),
         protocol_section(setting),
@@ -70,10 +70,6 @@ def _exact_row(record: Record) -> dict[str, Any]:
     row["relative difference of J"] = (slow["objective"] - fast["objective"]) / fast["objective"] if both else ""
     row["difference of AUC"] = slow["auc"] - fast["auc"] if both else ""
     return row
-
-
-def _short(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def summary_page(setting: Setting) -> dict[str, Any]:
