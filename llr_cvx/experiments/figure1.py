@@ -12,7 +12,7 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import plans, statistics, tables
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.methods.localized import llr_problem
-from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
+from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary, write
 from llr_cvx.experiments.trials import Task, draw
 from llr_cvx.solution import Solution
 from llr_cvx.solvers.algorithm1 import algorithm1
@@ -40,7 +40,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
     panel = [_panel_row(task) for task in first.values()]
     solution, is_outlier = _solve(first[f"d={PANEL_DIMENSION}"])
     J = algorithm1(solution.problem, n_steps=PANEL_STEPS).objective
-    figures.save(figures.draw_figure1(auc, solution, is_outlier, J), setting.out / "figure1")
+    figure = figures.draw_figure1(auc, solution, is_outlier, J)
 
     grid = tables.markdown(
         ["Method", *(f"d = {d}" for d in plans.DIMENSIONS)],
@@ -60,10 +60,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
         closing(records, clock),
         protocol_section(setting),
     ]
-    tables.write_csv(setting.out / "figure1.csv", rows)
-    tables.write_csv(setting.out / "figure1_trials.csv", statistics.flat(records))
-    tables.write_text(setting.out / "figure1.md", "\n\n".join(parts))
-    files = ["figure1.md", "figure1.png", "figure1.svg", "figure1.csv", "figure1_trials.csv"]
+    files = write(setting.out, "figure1", parts, {"figure1": rows, "figure1_trials": statistics.flat(records)}, figure)
     return {"rows": rows, **summary(records, clock), "files": files}
 
 

@@ -124,15 +124,11 @@ def _setting(p: Problem) -> str:
     return f"d = {p.shape[1]}, λ1 = {p.lambda1:g}, λ2 = {p.lambda2:g}"
 
 
-def save(figure: Figure, path: str | Path) -> list[Path]:
+def save(figure: Figure, path: Path) -> None:
     """Write <path>.png and <path>.svg atomically; the SVG contains no date."""
     import matplotlib
 
-    written = []
     with matplotlib.rc_context({"svg.hashsalt": "llr-cvx", "font.size": 10}):
         for suffix, metadata in ((".png", None), (".svg", {"Date": None})):
-            target = Path(path).with_suffix(suffix)
-            with archive.replacing(target) as stream:
+            with archive.replacing(path.with_suffix(suffix)) as stream:
                 figure.savefig(stream, format=suffix[1:], dpi=130, metadata=metadata)
-            written.append(target)
-    return written

@@ -15,8 +15,8 @@ from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.results import TIMED, Results, Row
 from llr_cvx.experiments.study import closest_with, noise, place, tied
+from llr_cvx.experiments.tables import Finding, bullets, listed
 from llr_cvx.experiments.variants import report as variants
-from llr_cvx.experiments.words import Finding, bullets, listed
 
 
 def findings(results: Results) -> list[Finding]:

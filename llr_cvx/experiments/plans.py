@@ -43,13 +43,13 @@ BASELINES: dict[str, tuple[str, ...]] = {
 def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
     """All methods on all sets, trial by trial, so that an early stop leaves all sets equally complete."""
     runs = tuple(Run(key, key, protocol) for key in METHODS)
-    return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
+    return [Task("table2", name, trial, seed, name, protocol, runs) for trial in range(trials) for name in sets]
 
 
 def exact(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
     """The first draws of Table 2 again: LLR by `solve_fast` and by the conic solver."""
     runs = tuple(Run(key, key, protocol) for key in ("llr", "llr_exact"))
-    return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
+    return [Task("table2", name, trial, seed, name, protocol, runs) for trial in range(trials) for name in sets]
 
 
 def synthetic_protocol(protocol: Protocol) -> Protocol:
@@ -62,7 +62,7 @@ def figure1(trials: int, seed: int, protocol: Protocol, dimensions: Sequence[int
     protocol = synthetic_protocol(protocol)
     runs = tuple(Run(key, key, protocol) for key in METHODS)
     return [
-        Task("figure1", f"d={d}", synthetic_source(d), trial, seed, protocol, runs)
+        Task("figure1", f"d={d}", trial, seed, synthetic_source(d), protocol, runs)
         for trial in range(trials)
         for d in dimensions
     ]
@@ -93,7 +93,7 @@ def protocol_study(
     draws = dict.fromkeys(replace(protocol, **plain) for protocol in protocols)
     tasks: dict[tuple[str, int], Task] = {}
     for trial, protocol, name in product(range(trials), draws, sets):
-        task = Task("protocol", study_cell(name, protocol), name, trial, seed, protocol, runs)
+        task = Task("protocol", study_cell(name, protocol), trial, seed, name, protocol, runs)
         tasks.setdefault(task.key, task)
     return list(tasks.values())
 

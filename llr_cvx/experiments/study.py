@@ -19,7 +19,7 @@ from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, DRAW_FACTORS, FACTORS, study_cell, study_label
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_TRIALS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary
+from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary, write
 from llr_cvx.store import Record
 
 #: One protocol and how it compares with the paper; `rank` says what the columns are.
@@ -48,15 +48,12 @@ def protocol(setting: Setting) -> dict[str, Any]:
         "## Versions",
         tables.protocol_list({}, environment(setting)),
     ]
-    tables.write_csv(setting.out / "protocol.csv", rows)
-    tables.write_csv(setting.out / "protocol_trials.csv", trials)
-    tables.write_text(setting.out / "protocol.md", "\n\n".join(parts))
     return {
         "closest": protocol_of(rows[0], setting.protocol).as_dict(),
         "distance": rows[0]["distance"],
         "default_is_number": place(rows, setting.protocol),
         **summary(records, clock),
-        "files": ["protocol.md", "protocol.csv", "protocol_trials.csv"],
+        "files": write(setting.out, "protocol", parts, {"protocol": rows, "protocol_trials": trials}),
     }
 
 

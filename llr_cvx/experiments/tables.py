@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,37 @@ def write_text(path: str | Path, text: str) -> None:
     """Write text that ends with a single newline."""
     with archive.replacing(path, "w", encoding="utf-8") as stream:
         stream.write(text.rstrip("\n") + "\n")
+
+
+# ---- sentences ----------------------------------------------------------------------------------
+
+
+class Finding(NamedTuple):
+    """A subject and what the results say about it."""
+
+    subject: str
+    text: str
+
+
+def bullets(items: Iterable[Finding]) -> str:
+    """A Markdown list.
+
+    >>> print(bullets([Finding("Time", "none.")]))
+    - **Time:** none.
+    """
+    return "\n".join(f"- **{item.subject}:** {item.text}" for item in items)
+
+
+def listed(items: Sequence[str], last: str = "and") -> str:
+    """A list in words, with semicolons where an item has a comma of its own; "none" if it is empty.
+
+    >>> listed(["a", "b", "c"]), listed(["a, 1", "b, 1", "b, 2"]), listed([])
+    ('a, b and c', 'a, 1; b, 1 and b, 2', 'none')
+    """
+    if len(items) < 2:
+        return items[0] if items else "none"
+    between = "; " if any("," in item for item in items) else ", "
+    return between.join(items[:-1]) + f" {last} {items[-1]}"
 
 
 # ---- Table 1 ------------------------------------------------------------------------------------

@@ -222,7 +222,7 @@ def test_the_docs_say_what_the_results_say(results):
     listed = re.findall(r"- \*\*(.+?):\*\*", section)
     assert {"What the baselines decide", "Baselines", "LLR in Table 2", "Conclusion", "Figure 1"} <= set(listed)
     for subject in listed:
-        line = findings.bullets([findings.Finding(subject, said(results, subject))])
+        line = tables.bullets([tables.Finding(subject, said(results, subject))])
         assert line in section, f"docs/reproduction.md should say:\n{line}"
 
 

@@ -28,7 +28,7 @@ HEADER = {"experiment": "small"}
 def small(trials=4, methods=("maxnorm", "lof", "ulsif"), d=4):
     runs = tuple(Run(key, key, PROTOCOL) for key in methods)
     source = synthetic_source(d)
-    return [Task("small", f"d={d}", source, trial, 0, PROTOCOL, runs) for trial in range(trials)]
+    return [Task("small", f"d={d}", trial, 0, source, PROTOCOL, runs) for trial in range(trials)]
 
 
 def numbers(records):
@@ -99,7 +99,7 @@ def test_kill_minus_nine(tmp_path):
         "from llr_cvx.experiments.protocol import Protocol\n"
         "P = Protocol(scaling='none')\n"
         "runs = tuple(Run(k, k, P) for k in ('maxnorm', 'lof', 'ulsif'))\n"
-        "tasks = [Task('small', 'd=4', synthetic_source(4), t, 0, P, runs) for t in range(2000)]\n"
+        "tasks = [Task('small', 'd=4', t, 0, synthetic_source(4), P, runs) for t in range(2000)]\n"
         f"run_all(tasks, Store({str(path)!r}, {HEADER!r}), Workers(jobs=2))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True)

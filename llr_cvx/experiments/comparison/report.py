@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,9 +12,7 @@ import numpy as np
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.comparison.detectors import DETECTORS, FDR
 from llr_cvx.experiments.statistics import comparable, differs
-from llr_cvx.experiments.tables import markdown
-from llr_cvx.experiments.words import Finding, listed
-from llr_cvx.store import Record
+from llr_cvx.experiments.tables import Finding, listed, markdown
 
 Row = Mapping[str, Any]
 
@@ -22,16 +20,6 @@ Row = Mapping[str, Any]
 MEASURES = ("auc", "ap", "reasons", "false_alarms", "found", "false_discoveries")
 #: Another detector is clearly ahead of LLR on a set if its AUC is higher by this much.
 CLEAR_LEAD = 0.05
-
-
-def flat(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row per trial and detector, as in the file of trials; empty where there is no value."""
-    columns = (*MEASURES, "gap", "seconds", "failed")
-    return [
-        {"set": record["cell"], "trial": record["trial"], "detector": name, **{c: result.get(c, "") for c in columns}}
-        for record in records
-        for name, result in record["results"].items()
-    ]
 
 
 @dataclass(frozen=True, eq=False)

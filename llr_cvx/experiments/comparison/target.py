@@ -8,22 +8,21 @@ from typing import Any
 import numpy as np
 
 from llr_cvx.detection.calibration import hold_out, smallest_discovery
-from llr_cvx.experiments import tables
-from llr_cvx.experiments.comparison import sets
+from llr_cvx.experiments import statistics, tables
+from llr_cvx.experiments.benchmarks import SETS, load_benchmark
 from llr_cvx.experiments.comparison.detectors import COMPONENTS, DETECTORS, FDR, KNN_NEIGHBORS, TOL
-from llr_cvx.experiments.comparison.report import Report, flat
-from llr_cvx.experiments.comparison.trials import plan, run_trial
-from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary
-from llr_cvx.experiments.words import bullets
+from llr_cvx.experiments.comparison.report import MEASURES, Report
+from llr_cvx.experiments.comparison.trials import MAX_KNOWN, MAX_TEST_INLIERS, inlier_class, plan, sizes
+from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary, write
 
 
-def detectors(setting: Setting, names: Sequence[str] = sets.SETS) -> dict[str, Any]:
+def detectors(setting: Setting, names: Sequence[str] = SETS) -> dict[str, Any]:
     """Run all detectors on all sets, and write what they found."""
-    draws = {name: sets.sizes(sets.load_set(name)) for name in names}
+    draws = {name: sizes(load_benchmark(name)) for name in names}
     choices = {"detectors": list(DETECTORS), "tol": TOL, "draws": draws}
     tasks = plan(setting.trials, setting.seed, names)
-    records, clock = run_and_store(setting, "detectors", tasks, choices, run_trial)
-    trials = flat(records)
+    records, clock = run_and_store(setting, "detectors", tasks, choices)
+    trials = statistics.flat(records, (*MEASURES, "gap", "seconds", "failed"), "set", "detector")
     report = Report(trials)
     rows = report.rows()
     parts = [
@@ -33,7 +32,7 @@ def detectors(setting: Setting, names: Sequence[str] = sets.SETS) -> dict[str, A
         "## Over all sets",
         report.overview(),
         "## What it shows",
-        bullets(report.findings()),
+        tables.bullets(report.findings()),
         "## AUC",
         "Bold: the best of the row and every detector that a paired t-test at 5 % does not tell from it.",
         report.ranking("auc"),
@@ -47,14 +46,11 @@ def detectors(setting: Setting, names: Sequence[str] = sets.SETS) -> dict[str, A
         "## Versions",
         tables.protocol_list({}, environment(setting)),
     ]
-    tables.write_csv(setting.out / "detectors.csv", rows)
-    tables.write_csv(setting.out / "detectors_trials.csv", trials)
-    tables.write_text(setting.out / "detectors.md", "\n\n".join(parts))
     return {
         "rows": rows,
         "findings": dict(report.findings()),
         **summary(records, clock),
-        "files": ["detectors.md", "detectors.csv", "detectors_trials.csv"],
+        "files": write(setting.out, "detectors", parts, {"detectors": rows, "detectors_trials": trials}),
     }
 
 
@@ -62,8 +58,8 @@ def protocol(trials: int, names: Sequence[str]) -> str:
     """How the numbers are made."""
     return (
         f"{len(names)} sets, {trials} random draws of each. The largest class of a set plays the inliers, all other "
-        f"rows are outliers. A draw has {sets.MAX_KNOWN} known inliers (at most two thirds of the class) and a test "
-        f"batch of {sets.MAX_TEST_INLIERS} other inliers, or as many as are left, and one outlier for nine of them. "
+        f"rows are outliers. A draw has {MAX_KNOWN} known inliers (at most two thirds of the class) and a test "
+        f"batch of {MAX_TEST_INLIERS} other inliers, or as many as are left, and one outlier for nine of them. "
         "Features are standardised by the known inliers. LLR is run as `llr-cvx detect` runs it, part of the inliers "
         "held out for p-values, and uncalibrated, as `LLRDetector` without `fdr`; in the paper's setting and in that "
         f"for detection; it is solved to a proven relative gap of {TOL:g}. KNN is the distance to the "
@@ -78,7 +74,7 @@ def protocol(trials: int, names: Sequence[str]) -> str:
 
 def power(names: Sequence[str]) -> str:
     """What the calibrated decision can do at best in batches of these sizes."""
-    draws = [sets.sizes(sets.load_set(name)) for name in names]
+    draws = [sizes(load_benchmark(name)) for name in names]
     needed = [fewest(known, test + outliers) for known, test, outliers in draws]
     short = sum(outliers < least for (_, _, outliers), least in zip(draws, needed, strict=True))
     return (
@@ -98,9 +94,9 @@ def set_table(names: Sequence[str]) -> str:
     """Sizes, classes and source of each set."""
     rows = []
     for name in names:
-        data = sets.load_set(name)
-        inlier = sets.inlier_class(data)
-        known, test, outliers = sets.sizes(data)
+        data = load_benchmark(name)
+        inlier = inlier_class(data)
+        known, test, outliers = sizes(data)
         others = len(data.counts) - 1
         outlier = next(c for c in data.counts if c != inlier) if others == 1 else f"the other {others}"
         batch = [known, f"{test} + {outliers}", fewest(known, test + outliers)]

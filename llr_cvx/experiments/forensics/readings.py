@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -14,10 +14,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from llr_cvx.arrays import FloatArray, row_dot
 from llr_cvx.detection.settings import DETECTION
+from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.methods._base import pool
 from llr_cvx.experiments.methods.localized import MAX_ITER, llr_problem, tied
 from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.experiments.trials import Draw, Measure, Task, Trial, auc, draw
 from llr_cvx.graph import build_graph
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.algorithm1 import minimise_surrogate, weights
@@ -28,6 +30,11 @@ LAMBDAS = (0.01, 0.1, 1.0, 10.0)
 
 #: Conjugate-gradient steps in each iteration of Algorithm 1.
 CG_ITERATIONS = 30
+
+#: What a reading is judged by: test rows, as it should be, or the leak: all pooled rows, where the known inliers count
+#: as rows that were rightly found normal.
+TEST, POOLED = "test rows", "leak: pooled rows"
+MEASURES = (TEST, POOLED)
 
 #: Scores of the pooled rows, known inliers first; nan for rows that get none.
 Score = Callable[[FloatArray, FloatArray, Protocol], FloatArray]
@@ -202,3 +209,46 @@ def directed_laplacian(problem: Problem, W: FloatArray, epsilon: float) -> csr_a
     gap = np.sqrt(((W[i] - W[j.ravel()]) ** 2).sum(axis=1) + epsilon**2)
     c = coo_array((np.exp(-0.5 * (distance.ravel() / sigma) ** 2) / gap, (i, j.ravel())), shape=(len(W),) * 2).tocsr()
     return csr_array(diags_array(np.asarray(c.sum(axis=1)).ravel()) - 0.5 * (c + c.T))
+
+
+# ---- trials: all readings of a draw on the same samples --------------------------------------------
+
+
+@dataclass(frozen=True)
+class Examination(Trial):
+    """The readings of a draw on a set, judged on test rows and, as a leak, on all pooled rows."""
+
+    seed: int
+    source: str
+    readings: tuple[Reading, ...]
+
+    def measures(self) -> Mapping[str, Measure]:
+        """What each reading gives. The draws are those of Table 2."""
+        protocol = self.readings[0].protocol
+        samples = draw(Task("table2", self.source, self.trial, self.seed, self.source, protocol, ()))
+        return {reading.label: partial(_judge, reading, samples) for reading in self.readings}
+
+
+def plan(
+    trials: Sequence[int], seed: int, every: Sequence[Reading], sets: Sequence[str] = BENCHMARKS
+) -> list[Examination]:
+    """Trial by trial; readings that share a draw share its samples."""
+    draws: dict[str, list[Reading]] = {}
+    for reading in every:
+        draws.setdefault(reading.draw, []).append(reading)
+    return [
+        Examination("forensics", f"{s}/{drawn}", t, seed, s, tuple(group))
+        for t in trials
+        for s in sets
+        for drawn, group in draws.items()
+    ]
+
+
+def _judge(reading: Reading, samples: Draw) -> dict[str, float]:
+    X_inlier, X_test, is_outlier = samples
+    scores = reading.score(X_inlier, X_test, reading.protocol)
+    known, test = np.split(scores, [len(X_inlier)])
+    found = {TEST: auc(test, is_outlier)}
+    if np.isfinite(known).all():
+        found[POOLED] = auc(scores, np.concatenate([np.zeros(len(known), bool), is_outlier]))
+    return found

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
-from llr_cvx.experiments.forensics.trials import MEASURES, POOLED, TEST
+from llr_cvx.experiments.forensics.readings import MEASURES, POOLED, TEST
 from llr_cvx.experiments.printed import PRINTED_TRIALS, TABLE2
 from llr_cvx.experiments.study import noise, squared_distances
 

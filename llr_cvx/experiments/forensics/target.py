@@ -10,11 +10,9 @@ from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import ceilings, section
 from llr_cvx.experiments.forensics import report, verdict
-from llr_cvx.experiments.forensics.readings import Reading, readings
-from llr_cvx.experiments.forensics.trials import MEASURES, POOLED, TEST, plan, run_trial
+from llr_cvx.experiments.forensics.readings import MEASURES, POOLED, TEST, Reading, plan, readings
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.session import Setting, environment, run_and_store, summary
-from llr_cvx.experiments.words import bullets
+from llr_cvx.experiments.session import Setting, environment, run_and_store, summary, write
 from llr_cvx.store import Record
 
 #: Gap to prove. One of 1e-6 takes three times as long; over the 16 penalties on a draw of German, Vehicle, Heart and
@@ -30,7 +28,7 @@ DEFAULT_LABEL, EXCHANGED = "draw: as written", "penalties: λ1 = 1, λ2 = 0.1"
 
 def forensics(setting: Setting) -> dict[str, Any]:
     """Run all readings, confirm the closest on fresh draws, and write report, tables and figure."""
-    from llr_cvx.experiments.forensics.figure import draw, save
+    from llr_cvx.experiments.forensics.figure import draw
 
     every = readings(replace(setting.protocol, tol=TOL))
     records, clock = _run(setting, range(setting.trials), every)
@@ -45,13 +43,12 @@ def forensics(setting: Setting) -> dict[str, Any]:
     fresh = pick(fresh_trials, chosen)
     limits = ceilings(setting)
     found = verdict.findings(items, fresh, limits)
-    save(draw(items, fresh, limits), setting.out / "forensics")
     everything = [*records, *again]
     total = summary(everything, clock + more)
     parts = [
         "# LLR's printed column, examined like evidence",
         "![LLR's printed column](forensics.png)",
-        bullets(found),
+        tables.bullets(found),
         report.sections(items, fresh),
         section(limits),
         "## Failures and time",
@@ -61,18 +58,14 @@ def forensics(setting: Setting) -> dict[str, Any]:
         "## Versions",
         tables.protocol_list(setting.protocol.in_words(), environment(setting)),
     ]
-    tables.write_csv(setting.out / "forensics.csv", report.table_rows(items))
-    tables.write_csv(setting.out / "forensics_trials.csv", trials)
-    tables.write_csv(setting.out / "forensics_fresh.csv", fresh_trials)
-    tables.write_csv(setting.out / "ceilings.csv", limits)
-    tables.write_text(setting.out / "forensics.md", "\n\n".join(parts))
-    names = ("forensics.md", "forensics.png", "forensics.svg", "forensics.csv", "forensics_trials.csv")
-    return {
-        "findings": dict(found),
-        "readings": len(every),
-        **total,
-        "files": [*names, "forensics_fresh.csv", "ceilings.csv"],
+    rows = {
+        "forensics": report.table_rows(items),
+        "forensics_trials": trials,
+        "forensics_fresh": fresh_trials,
+        "ceilings": limits,
     }
+    files = write(setting.out, "forensics", parts, rows, draw(items, fresh, limits))
+    return {"findings": dict(found), "readings": len(every), **total, "files": files}
 
 
 def _run(setting: Setting, trials: Sequence[int], every: Sequence[Reading]) -> tuple[list[Record], float]:
@@ -81,7 +74,7 @@ def _run(setting: Setting, trials: Sequence[int], every: Sequence[Reading]) -> t
         "sets": BENCHMARKS,
         "fresh": trials[0] >= FIRST_FRESH,
     }
-    return run_and_store(setting, "forensics", plan(trials, setting.seed, every), choices, run_trial)
+    return run_and_store(setting, "forensics", plan(trials, setting.seed, every), choices)
 
 
 def default(items: Sequence[report.Evidence], protocol: Protocol) -> report.Evidence:

@@ -9,11 +9,11 @@ import numpy as np
 
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import above
+from llr_cvx.experiments.forensics.readings import TEST
 from llr_cvx.experiments.forensics.report import Evidence, honest, leaks
-from llr_cvx.experiments.forensics.trials import TEST
 from llr_cvx.experiments.printed import TABLE2
 from llr_cvx.experiments.study import noise
-from llr_cvx.experiments.words import Finding, listed
+from llr_cvx.experiments.tables import Finding, listed
 
 Row = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ import numpy as np
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.methods import METHODS
+from llr_cvx.experiments.tables import Finding, listed
 from llr_cvx.experiments.variants.trials import LLR_DETECTION, MEASURES, cells, labels
-from llr_cvx.experiments.words import Finding, listed
 
 #: The methods whose selected features are judged.
 SELECTING = ("l1lr", "lokdr", "llr", LLR_DETECTION)
