@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llr_cvx import archive
+from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.methods import METHODS, Method
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
 from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
@@ -34,6 +35,17 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def rounded(rows: Iterable[Iterable[Any]], spec: str) -> list[list[Any]]:
     """Rows with every float in a format, such as ".2f"."""
     return [[format(cell, spec) if isinstance(cell, float) else cell for cell in row] for row in rows]
+
+
+def bold(text: str, emphasised: bool) -> str:
+    """The text, bold or as it is."""
+    return f"**{text}**" if emphasised else text
+
+
+def ranked(columns: Mapping[str, FloatArray], spec: str) -> list[str]:
+    """Means over the trials; bold are the best and every one that a paired t-test does not tell from it."""
+    best = comparable(columns)
+    return [bold(format(summarize(values).mean, spec), label in best) for label, values in columns.items()]
 
 
 def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -155,19 +167,18 @@ def table2_rows(records: Sequence[Record], sets: Sequence[str]) -> list[dict[str
     rows = []
     for name in sets:
         aucs = table(records, name)
-        bold = comparable(aucs)
-        rows += [_row(name, key, summarize(values), key in bold) for key, values in aucs.items()]
+        best = comparable(aucs)
+        rows += [_row(name, key, summarize(values), key in best) for key, values in aucs.items()]
     for key in aucs:
         means = [row["mean"] for row in rows if row["method"] == key]
-        everything = np.concatenate([table(records, name)[key] for name in sets])
-        average = Summary(float(np.mean(means)), summarize(everything).sd, summarize(everything).n)
-        rows.append(_row("Average", key, average, bold=False))
-    best = max((row for row in rows if row["set"] == "Average"), key=lambda row: np.nan_to_num(row["mean"], nan=-1.0))
-    best["bold"] = True
+        everything = summarize(np.concatenate([table(records, name)[key] for name in sets]))
+        rows.append(_row("Average", key, everything._replace(mean=float(np.mean(means))), best=False))
+    averages = [row for row in rows if row["set"] == "Average"]
+    max(averages, key=lambda row: np.nan_to_num(row["mean"], nan=-1.0))["bold"] = True
     return rows
 
 
-def _row(name: str, key: str, summary: Summary, bold: bool) -> dict[str, Any]:
+def _row(name: str, key: str, summary: Summary, best: bool) -> dict[str, Any]:
     printed = TABLE2[name].get(key)
     return {
         "set": name,
@@ -175,7 +186,7 @@ def _row(name: str, key: str, summary: Summary, bold: bool) -> dict[str, Any]:
         "mean": summary.mean,
         "sd": summary.sd,
         "trials": summary.n,
-        "bold": bold,
+        "bold": best,
         "paper_mean": printed.mean if printed else "",
         "paper_sd": printed.sd if printed else "",
         "difference_in_paper_sd": (summary.mean - printed.mean) / printed.sd if printed else "",
@@ -196,7 +207,7 @@ def table2(rows: Sequence[Mapping[str, Any]]) -> str:
         printed = [(TABLE2[name][key], f"{TABLE2[name][key].mean:.3f} ({TABLE2[name][key].sd:.3f})") for name in sets]
         beside += [
             [f"**{METHODS[key].label}**", *(_cell(cells[name, key]) for name in sets)],
-            ["paper", *(f"**{text}**" if value.bold else text for value, text in printed)],
+            ["paper", *(bold(text, value.bold) for value, text in printed)],
             ["Δ/sd", *(f"{cells[name, key]['difference_in_paper_sd']:+.2f}" for name in sets)],
         ]
     return "\n\n".join(
@@ -243,8 +254,7 @@ def closeness(rows: Sequence[Mapping[str, Any]], key: str, without: Sequence[str
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["trials"]:
         return "failed"
-    text = f"{row['mean']:.3f} ({row['sd']:.3f})"
-    return f"**{text}**" if row["bold"] else text
+    return bold(f"{row['mean']:.3f} ({row['sd']:.3f})", row["bold"])
 
 
 # ---- end of every report ------------------------------------------------------------------

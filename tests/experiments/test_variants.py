@@ -43,9 +43,9 @@ def test_selection_by_hand():
     importance = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
     planted = np.array([[True, False, True, False], [True, True, False, False], [True, True, False, False]])
     found = trials.selection(importance, planted)
-    assert found.precision == pytest.approx((2 / 3 + 0 + 0) / 3)
-    assert found.recall == pytest.approx((1 + 0 + 0) / 3)
-    assert found.first_two == pytest.approx((1 / 2 + 0 + 0) / 3)
+    assert found["precision"] == pytest.approx((2 / 3 + 0 + 0) / 3)
+    assert found["recall"] == pytest.approx((1 + 0 + 0) / 3)
+    assert found["first_two"] == pytest.approx((1 / 2 + 0 + 0) / 3)
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -11,8 +12,8 @@ import numpy as np
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.comparison.detectors import DETECTORS, FDR
-from llr_cvx.experiments.statistics import comparable, differs
-from llr_cvx.experiments.tables import Finding, listed, markdown
+from llr_cvx.experiments.statistics import compared, summarize
+from llr_cvx.experiments.tables import Finding, listed, markdown, ranked
 
 Row = Mapping[str, Any]
 
@@ -41,28 +42,28 @@ class Report:
     @cached_property
     def values(self) -> dict[tuple[str, str, str], FloatArray]:
         """(set, detector, measure) -> one value per trial, nan where there is none."""
-        found: dict[tuple[str, str, str], list[float]] = {}
+        found = defaultdict(list)
         for row in sorted(self.trials, key=lambda row: int(row["trial"])):
             for measure in MEASURES:
-                value = row[measure]
-                key = row["set"], row["detector"], measure
-                found.setdefault(key, []).append(np.nan if value == "" else float(value))
+                value = np.nan if row[measure] == "" else float(row[measure])
+                found[row["set"], row["detector"], measure].append(value)
         return {key: np.array(values) for key, values in found.items()}
 
     def mean(self, name: str, detector: str, measure: str) -> float:
         """The mean over the trials of a set that have a value."""
-        return _mean(self.values[name, detector, measure])
+        return summarize(self.values[name, detector, measure]).mean
 
     def average(self, detector: str, measure: str = "auc") -> float:
         """The mean over the sets of `mean`."""
-        return _mean(np.array([self.mean(name, detector, measure) for name in self.sets]))
+        return summarize(np.array([self.mean(name, detector, measure) for name in self.sets])).mean
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per set and detector, then the averages over the sets."""
+        """One row per set and detector, then the averages over the sets; empty where there is no value."""
 
         def row(name: str, detector: str) -> dict[str, Any]:
             of = partial(self.average, detector) if name == "Average" else partial(self.mean, name, detector)
-            return {"set": name, "detector": detector, **{m: _cell(of(m)) for m in MEASURES}}
+            means = {measure: of(measure) for measure in MEASURES}
+            return {"set": name, "detector": detector, **{m: "" if np.isnan(v) else v for m, v in means.items()}}
 
         return [row(name, detector) for name in (*self.sets, "Average") for detector in self.names]
 
@@ -88,11 +89,7 @@ class Report:
 
     def ranking(self, measure: str) -> str:
         """Mean AUC or AP on each set; bold are the best and what a paired t-test at 5 % does not tell from it."""
-        lines = []
-        for name in self.sets:
-            bold = comparable({d: self.values[name, d, measure] for d in self.names})
-            texts = [(f"{self.mean(name, d, measure):.2f}", d in bold) for d in self.names]
-            lines.append([name, *(f"**{text}**" if best else text for text, best in texts)])
+        lines = [[name, *ranked({d: self.values[name, d, measure] for d in self.names}, ".2f")] for name in self.sets]
         lines.append(["Average", *(f"{self.average(d, measure):.2f}" for d in self.names)])
         return markdown(["set", *self.names], lines)
 
@@ -125,16 +122,11 @@ class Report:
         return f"by mean AUC over {len(self.sets)} sets: {'; '.join(auc)}. By mean AP: {'; '.join(ap)}."
 
     def _against(self, ours: str, other: str) -> str:
-        ahead: list[str] = []
-        behind: list[str] = []
-        for name in self.sets:
-            a, b = (self.values[name, d, "auc"] for d in (ours, other))
-            if differs(a, b):
-                (ahead if _mean(a - b) > 0 else behind).append(name)
+        found = compared({s: (self.values[s, ours, "auc"], self.values[s, other, "auc"]) for s in self.sets})
         return (
             f"{ours} has a mean AUC of {self.average(ours):.3f}, {other} of {self.average(other):.3f}. By a paired "
-            f"t-test at 5 % it is ahead on {len(ahead)} of {len(self.sets)} sets ({listed(ahead)}) and behind on "
-            f"{len(behind)} ({listed(behind)})."
+            f"t-test at 5 % it is ahead on {len(found[1])} of {len(self.sets)} sets ({listed(found[1])}) and behind "
+            f"on {len(found[-1])} ({listed(found[-1])})."
         )
 
     def _price(self) -> str:
@@ -172,12 +164,3 @@ class Report:
             if lead[best] - own > CLEAR_LEAD:
                 cases.append(f"{name} ({best} {lead[best]:.2f}, LLR at best {own:.2f})")
         return f"sets on which another detector has an AUC more than {CLEAR_LEAD:g} above every LLR: {listed(cases)}."
-
-
-def _mean(values: FloatArray) -> float:
-    found = values[np.isfinite(values)]
-    return float(found.mean()) if found.size else float("nan")
-
-
-def _cell(value: float) -> float | str:
-    return "" if np.isnan(value) else value

@@ -31,12 +31,7 @@ def name(label: str) -> str:
 
 def sections(values: Values) -> str:
     """AUC of all methods, and how well features are found by those that select."""
-    auc = []
-    for cell in cells():
-        columns = {label: values["auc"][cell, label] for label in labels()}
-        best = statistics.comparable(columns)
-        texts = {label: f"{np.nanmean(aucs):.3f}" for label, aucs in columns.items()}
-        auc.append([cell, *(f"**{text}**" if label in best else text for label, text in texts.items())])
+    auc = [[c, *tables.ranked({label: values["auc"][c, label] for label in labels()}, ".3f")] for c in cells()]
     chosen = [
         [cell, *(" / ".join(f"{np.nanmean(values[m][cell, label]):.2f}" for m in MEASURES[1:]) for label in SELECTING)]
         for cell in cells()
@@ -94,12 +89,7 @@ def findings(values: Values) -> list[Finding]:
 
 def compare(values: Values, measure: str, a: str, b: str) -> dict[int, list[str]]:
     """The cases in which method a is significantly above (1), below (-1) or level with (0) method b."""
-    found: dict[int, list[str]] = {1: [], 0: [], -1: []}
-    for cell in cells():
-        x, y = values[measure][cell, a], values[measure][cell, b]
-        sign = int(np.sign(np.nanmean(x - y))) if statistics.differs(x, y) else 0
-        found[sign].append(cell)
-    return found
+    return statistics.compared({cell: (values[measure][cell, a], values[measure][cell, b]) for cell in cells()})
 
 
 def _extreme(values: Values, pick: Any) -> float:

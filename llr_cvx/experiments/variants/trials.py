@@ -137,39 +137,27 @@ def _judge(label: str, task: Planted, sample: Sample) -> dict[str, float]:
     outcome = METHODS[key].run(sample.X_inlier, sample.X_test, rng, protocol)
     found = {"auc": auc(outcome.scores, sample.is_outlier)}
     if outcome.importance is not None:
-        found |= selection(outcome.importance[sample.is_outlier], sample.planted[sample.is_outlier])._asdict()
+        found |= selection(outcome.importance[sample.is_outlier], sample.planted[sample.is_outlier])
     return found
 
 
-class Selection(NamedTuple):
-    """How well the planted features of outliers are found; means over the outliers.
+def selection(importance: FloatArray, planted: BoolArray) -> dict[str, float]:
+    """How well planted features are found by their importance, one row per outlier; means over the outliers.
 
-    Attributes
-    ----------
-    precision, recall : float
-        Shares of selected features that are planted, and of planted features that are selected.
-    first_two : float
-        Share of the planted features among as many of the most important ones; unselected features never count.
-    """
-
-    precision: float
-    recall: float
-    first_two: float
-
-
-def selection(importance: FloatArray, planted: BoolArray) -> Selection:
-    """Judge the importance of features, one row per outlier, by what was planted.
+    *precision* and *recall* are the shares of selected features that are planted, and of planted features that are
+    selected; *first_two* is the share of the planted features among as many of the most important ones, where
+    unselected features never count.
 
     >>> selection(np.array([[2.0, 0.0, 1.0, 0.5]]), np.array([[True, True, False, False]]))
-    Selection(precision=0.333..., recall=0.5, first_two=0.5)
+    {'precision': 0.333..., 'recall': 0.5, 'first_two': 0.5}
     """
     selected = importance > 0
     hits = (selected & planted).sum(axis=1)
     wanted = planted.sum(axis=1)
     place = np.argsort(np.argsort(-importance, axis=1, kind="stable"), axis=1)
     first = (selected & planted & (place < wanted[:, None])).sum(axis=1)
-    return Selection(
-        float(np.mean(hits / np.maximum(selected.sum(axis=1), 1))),
-        float(np.mean(hits / wanted)),
-        float(np.mean(first / wanted)),
-    )
+    return {
+        "precision": float(np.mean(hits / np.maximum(selected.sum(axis=1), 1))),
+        "recall": float(np.mean(hits / wanted)),
+        "first_two": float(np.mean(first / wanted)),
+    }
