@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from llr_cvx import archive
 from llr_cvx.arrays import FloatArray
-from llr_cvx.experiments.methods import METHODS, Method
+from llr_cvx.experiments.methods import METHODS, Property
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
 from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
 from llr_cvx.store import Record
@@ -127,20 +127,21 @@ def listed(items: Sequence[str], last: str = "and") -> str:
 
 def table1_rows() -> list[dict[str, str]]:
     """The properties of Table 1 from the registry, with the paper's entry where it differs."""
-    words: dict[str, Callable[[Method], str]] = {
-        "Outlier detection model": lambda m: m.model,
-        "Linear/Nonlinear": lambda m: "Nonlinear" if m.nonlinear else "Linear",
-        "Feature Selection": lambda m: "Yes" if m.selects_features else "No",
-        "Ratio-Based": lambda m: "Yes" if m.ratio_based else "No",
-        "Convex": lambda m: "Yes" if m.convex else "No",
-        "Parameters": lambda m: m.parameters,
-    }
     rows = []
     for method in METHODS.values():
+        has = {property: property in method.properties for property in Property}
+        words = {
+            "Outlier detection model": "Inlier-based" if has[Property.RATIO_BASED] else "Unsupervised",
+            "Linear/Nonlinear": "Nonlinear" if has[Property.NONLINEAR] else "Linear",
+            "Feature Selection": "Yes" if has[Property.SELECTS_FEATURES] else "No",
+            "Ratio-Based": "Yes" if has[Property.RATIO_BASED] else "No",
+            "Convex": "Yes" if has[Property.CONVEX] else "No",
+            "Parameters": method.parameters,
+        }
         row = {"Method": method.label}
         for name, word in words.items():
-            printed = TABLE1.get(name, {}).get(method.key)
-            row[name] = word(method) + (f" (paper: {printed})" if printed not in (None, word(method)) else "")
+            printed = TABLE1.get(name, {}).get(method.key, word)
+            row[name] = word + (f" (paper: {printed})" if printed != word else "")
         rows.append(row)
     return rows
 
