@@ -102,7 +102,7 @@ def ceilings(setting: Setting, sets: Sequence[str] = BENCHMARKS) -> list[dict[st
     return rows
 
 
-def section(rows: Sequence[dict[str, Any]]) -> str:
+def section(rows: Sequence[Mapping[str, Any]]) -> str:
     """The ceilings beside LLR's printed values, as Markdown."""
     body = [
         [
@@ -127,7 +127,7 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def above(row: dict[str, Any]) -> bool:
+def above(row: Mapping[str, Any]) -> bool:
     """Whether the printed mean of LLR exceeds both classifiers by more than two standard errors."""
     best = max(row["logistic"], row["forest"])
     return bool(row["paper_mean"] - best > 2.0 * row["paper_standard_error"])

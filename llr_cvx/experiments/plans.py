@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -40,16 +40,17 @@ BASELINES: dict[str, tuple[str, ...]] = {
 }
 
 
-def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
+def table2(
+    trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS, methods: Iterable[str] = METHODS
+) -> list[Task]:
     """All methods on all sets, trial by trial, so that an early stop leaves all sets equally complete."""
-    runs = tuple(Run(key, key, protocol) for key in METHODS)
+    runs = tuple(Run(key, key, protocol) for key in methods)
     return [Task("table2", name, trial, seed, name, protocol, runs) for trial in range(trials) for name in sets]
 
 
 def exact(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
     """The first draws of Table 2 again: LLR by `solve_fast` and by the conic solver."""
-    runs = tuple(Run(key, key, protocol) for key in ("llr", "llr_exact"))
-    return [Task("table2", name, trial, seed, name, protocol, runs) for trial in range(trials) for name in sets]
+    return table2(trials, seed, protocol, sets, ("llr", "llr_exact"))
 
 
 def synthetic_protocol(protocol: Protocol) -> Protocol:

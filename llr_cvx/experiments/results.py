@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,6 @@ from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.protocol import Protocol
 
 Row = Mapping[str, Any]
-
-_FILES = (
-    "table2", "table2_trials", "figure1", "figure1_trials", "exact", "protocol", "ceilings", "forensics_trials",
-    "forensics_fresh", "variants_trials",
-)  # fmt: skip
 
 #: The reports that name the time they took.
 TIMED = ("table2", "figure1", "variants", "exact", "protocol", "forensics")
@@ -45,7 +40,7 @@ def read(folder: str | Path) -> Results:
     """The results in a folder; an error names the missing file and the command that makes it."""
     folder = Path(folder)
     rows = {}
-    for name in _FILES:
+    for name in (field.name for field in fields(Results) if field.name not in ("made_with", "seconds")):
         path = folder / f"{name}.csv"
         if not path.exists():
             target = "forensics" if name == "ceilings" else name.partition("_")[0]

@@ -80,7 +80,7 @@ def _verdict(item: Evidence) -> str:
 
 
 def _ceilings(rows: Sequence[Row], own: Sequence[Evidence]) -> str:
-    higher = [row for row in rows if above(dict(row))]
+    higher = [row for row in rows if above(row)]
     each = [
         f"{row['set']}, {row['paper_mean']:.3f} against {row['logistic']:.3f} (logistic) and {row['forest']:.3f} "
         "(forest)"
@@ -110,7 +110,7 @@ def _beyond(ceiling: Row, own: Sequence[Evidence]) -> int:
 
 
 def _conclusion(own: Sequence[Evidence], best: Evidence, leak: Evidence, ceilings: Sequence[Row]) -> str:
-    higher = [row for row in ceilings if above(dict(row))]
+    higher = [row for row in ceilings if above(row)]
     never = [row["set"] for row in higher if not _beyond(row, own)]
     if best.p >= REJECTED:
         return (
