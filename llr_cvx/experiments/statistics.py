@@ -23,15 +23,6 @@ class Summary(NamedTuple):
     n: int
 
 
-class Failure(NamedTuple):
-    """A trial in which a method gave no AUC, or LLR did not prove its gap."""
-
-    cell: str
-    trial: int
-    label: str
-    reason: str
-
-
 def table(records: Iterable[Record], cell: str) -> dict[str, FloatArray]:
     """AUC of each label over the trials of a cell, in trial order; nan where there is none."""
     rows = sorted((r for r in records if r["cell"] == cell), key=lambda r: int(r["trial"]))
@@ -108,32 +99,6 @@ def compared(columns: Mapping[str, tuple[FloatArray, FloatArray]]) -> dict[int, 
     for case, (a, b) in columns.items():
         found[int(np.sign(np.nanmean(a - b))) if differs(a, b) else 0].append(case)
     return found
-
-
-def failures(records: Iterable[Record]) -> list[Failure]:
-    """All failures, trial by trial."""
-    return [
-        Failure(record["cell"], record["trial"], label, result["failed"])
-        for record in records
-        for label, result in record["results"].items()
-        if "failed" in result
-    ]
-
-
-def worst_gap(records: Iterable[Record]) -> tuple[float, int]:
-    """The largest proven relative gap of LLR, and the number of fits considered; not those of the conic solver."""
-    results = [result for record in records for label, result in record["results"].items() if label != "llr_exact"]
-    gaps = [result["gap"] for result in results if "gap" in result]
-    return (max(gaps), len(gaps)) if gaps else (float("nan"), 0)
-
-
-def core_seconds(records: Sequence[Record]) -> dict[str, float]:
-    """Processor time of each method, summed over trials."""
-    total: dict[str, float] = {}
-    for record in records:
-        for label, result in record["results"].items():
-            total[label] = total.get(label, 0.0) + float(result["seconds"])
-    return total
 
 
 def flat(

@@ -37,27 +37,27 @@ def protocol(setting: Setting) -> dict[str, Any]:
     grid = plans.protocol_grid(setting.protocol)
     records, _ = _run(setting, grid, setting.trials)
     first = rank(statistics.by_trial(statistics.wide(records)), grid, setting.trials)
-    more, clock = _run(setting, finalists(first, setting.protocol), FINAL_FACTOR * setting.trials)
+    more, facts = _run(setting, finalists(first, setting.protocol), FINAL_FACTOR * setting.trials)
     records = list({(record["cell"], record["trial"]): record for record in (*records, *more)}.values())
-    trials = statistics.wide(records)
+    facts, trials = summary(records, facts["clock_seconds"]), statistics.wide(records)
     rows = two_stages(trials, setting.trials, setting.protocol)
     parts = [
         "# Protocol study: which choices come closest to the printed baselines",
         report(rows, setting.protocol, setting.trials),
-        closing(records, clock),
+        closing(facts),
         "## Versions",
-        tables.protocol_list({}, environment(setting)),
+        environment(setting),
     ]
     return {
         "closest": protocol_of(rows[0], setting.protocol).as_dict(),
         "distance": rows[0]["distance"],
         "default_is_number": place(rows, setting.protocol),
-        **summary(records, clock),
+        **facts,
         "files": write(setting.out, "protocol", parts, {"protocol": rows, "protocol_trials": trials}),
     }
 
 
-def _run(setting: Setting, protocols: Sequence[Protocol], trials: int) -> tuple[list[Record], float]:
+def _run(setting: Setting, protocols: Sequence[Protocol], trials: int) -> tuple[list[Record], dict[str, Any]]:
     """The trials of some protocols; both stages share one store."""
     tasks = plans.protocol_study(trials, setting.seed, protocols)
     return run_and_store(setting, "protocol", tasks, {"factors": FACTORS, "baselines": BASELINES})

@@ -13,7 +13,7 @@ from llr_cvx import archive
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments.methods import METHODS, Property
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
-from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
+from llr_cvx.experiments.statistics import Summary, comparable, summarize, table
 from llr_cvx.store import Record
 from llr_cvx.text import csv_cell
 
@@ -256,32 +256,3 @@ def _cell(row: Mapping[str, Any]) -> str:
     if not row["trials"]:
         return "failed"
     return bold(f"{row['mean']:.3f} ({row['sd']:.3f})", row["bold"])
-
-
-# ---- end of every report ------------------------------------------------------------------
-
-
-def failure_list(failures: Sequence[Failure]) -> str:
-    """Failed trials, one line each."""
-    if not failures:
-        return "Failed trials: none."
-    lines = [f"- {f.cell}, trial {f.trial}, {_name(f.label)}: {f.reason}" for f in failures]
-    return "\n".join([f"Failed trials: {len(failures)}.", "", *lines])
-
-
-def _name(label: str) -> str:
-    return METHODS[label].label if label in METHODS else label
-
-
-def timing(seconds: Mapping[str, float], wall: float, trials: int) -> str:
-    """Processor time and share of each method."""
-    total = sum(seconds.values()) or 1.0
-    rows = [[_name(k), f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()]
-    head = f"{trials} trials, {total:.0f} s of processor time, {wall:.0f} s by the clock."
-    return head + "\n\n" + markdown(["Method", "seconds", "per trial", "share"], rows)
-
-
-def protocol_list(protocol: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
-    """Every choice and every version."""
-    rows = [[f"`{name}`", value] for name, value in {**protocol, **environment}.items()]
-    return markdown(["choice", "value"], rows)

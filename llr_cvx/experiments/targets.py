@@ -12,7 +12,16 @@ from llr_cvx.experiments.ceilings import ceilings, section
 from llr_cvx.experiments.comparison.target import detectors
 from llr_cvx.experiments.figure1 import figure1
 from llr_cvx.experiments.forensics.target import forensics
-from llr_cvx.experiments.session import Setting, closing, protocol_section, run_and_store, run_stored, summary, write
+from llr_cvx.experiments.session import (
+    Setting,
+    closing,
+    failures,
+    protocol_section,
+    run_and_store,
+    run_stored,
+    timing,
+    write,
+)
 from llr_cvx.experiments.study import protocol
 from llr_cvx.experiments.variants import report
 from llr_cvx.experiments.variants.trials import MEASURES, VARIANTS, labels, plan
@@ -27,33 +36,33 @@ def table1(setting: Setting) -> dict[str, Any]:
 
 def table2(setting: Setting) -> dict[str, Any]:
     """Table 2: all methods on all sets."""
-    records, clock = run_stored(setting, "table2", plans.table2(setting.trials, setting.seed, setting.protocol))
+    records, facts = run_stored(setting, "table2", plans.table2(setting.trials, setting.seed, setting.protocol))
     rows = tables.table2_rows(records, BENCHMARKS)
     parts = [
         "# Table 2: outlier detection on the benchmark sets",
         tables.table2(rows),
         section(ceilings(setting, BENCHMARKS)),
-        closing(records, clock),
+        closing(facts),
         protocol_section(setting, BENCHMARKS),
     ]
     files = write(setting.out, "table2", parts, {"table2": rows, "table2_trials": statistics.flat(records)})
-    return {"rows": rows, **summary(records, clock), "files": files}
+    return {"rows": rows, **facts, "files": files}
 
 
 def exact(setting: Setting) -> dict[str, Any]:
     """LLR by `solve_fast` against LLR by the conic solver, on the first draws of Table 2."""
-    records, clock = run_stored(setting, "exact", plans.exact(setting.trials, setting.seed, setting.protocol))
+    records, facts = run_stored(setting, "exact", plans.exact(setting.trials, setting.seed, setting.protocol))
     rows = [_exact_row(record) for record in records]
     parts = [
         "# LLR by solve_fast against the exact conic model",
         "The first draws of Table 2, solved twice. The last columns are (J of the conic solver - J of solve_fast) / J "
         "and the difference of the two AUCs.",
         tables.markdown(list(rows[0]), tables.rounded([row.values() for row in rows], ".6g")),
-        tables.failure_list(statistics.failures(records)),
-        tables.timing(statistics.core_seconds(records), clock, len(records)),
+        failures(facts),
+        timing(facts),
         protocol_section(setting),
     ]
-    return {"rows": rows, **summary(records, clock), "files": write(setting.out, "exact", parts, {"exact": rows})}
+    return {"rows": rows, **facts, "files": write(setting.out, "exact", parts, {"exact": rows})}
 
 
 def _exact_row(record: Record) -> dict[str, Any]:
@@ -75,7 +84,7 @@ def variants(setting: Setting) -> dict[str, Any]:
     setting = replace(setting, protocol=plans.synthetic_protocol(setting.protocol))
     choices = {"protocol": setting.protocol.as_dict(), "methods": labels(), "variants": VARIANTS}
     tasks = plan(setting.trials, setting.seed, setting.protocol)
-    records, clock = run_and_store(setting, "variants", tasks, choices)
+    records, facts = run_and_store(setting, "variants", tasks, choices)
     trials = statistics.wide(records, MEASURES)
     values = report.read(trials)
     found = report.findings(values)
@@ -85,11 +94,11 @@ def variants(setting: Setting) -> dict[str, Any]:
         "\n".join(f"- *{name}*: {variant.text}." for name, variant in VARIANTS.items()),
         tables.bullets(found),
         report.sections(values),
-        closing(records, clock),
+        closing(facts),
         protocol_section(setting),
     ]
     files = write(setting.out, "variants", parts, {"variants_trials": trials}, draw(values))
-    return {"findings": dict(found), **summary(records, clock), "files": files}
+    return {"findings": dict(found), **facts, "files": files}
 
 
 def summary_page(setting: Setting) -> dict[str, Any]:

@@ -135,15 +135,18 @@ def test_each_trial_is_on_disk_before_the_next_is_reported(tmp_path, monkeypatch
 def test_a_failing_method_is_recorded_not_dropped(tmp_path, monkeypatch):
     from llr_cvx.experiments import trials
     from llr_cvx.experiments.methods import METHODS
-    from llr_cvx.experiments.statistics import failures, summarize, table
+    from llr_cvx.experiments.session import summary
+    from llr_cvx.experiments.statistics import summarize, table
 
     def broken(*_):
         raise RuntimeError("no luck")
 
     monkeypatch.setitem(trials.METHODS, "lof", replace(METHODS["lof"], fit=broken))
     records = run(small(2), tmp_path / "trials.jsonl")
-    found = failures(records.values())
-    assert [(f.trial, f.label, f.reason) for f in found] == [(t, "lof", "RuntimeError: no luck") for t in (0, 1)]
+    found = summary(list(records.values()), 0.0)["failed"]
+    assert [(f["trial"], f["label"], f["reason"]) for f in found] == [
+        (t, "lof", "RuntimeError: no luck") for t in (0, 1)
+    ]
     assert summarize(table(records.values(), "d=4")["lof"]).n == 0
     assert summarize(table(records.values(), "d=4")["ulsif"]).n == 2
 

@@ -13,7 +13,7 @@ from llr_cvx.experiments.benchmarks import SETS, load_benchmark
 from llr_cvx.experiments.comparison.detectors import COMPONENTS, DETECTORS, FDR, KNN_NEIGHBORS, TOL
 from llr_cvx.experiments.comparison.report import MEASURES, Report
 from llr_cvx.experiments.comparison.trials import MAX_KNOWN, MAX_TEST_INLIERS, inlier_class, plan, sizes
-from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary, write
+from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, write
 
 
 def detectors(setting: Setting, names: Sequence[str] = SETS) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def detectors(setting: Setting, names: Sequence[str] = SETS) -> dict[str, Any]:
     draws = {name: sizes(load_benchmark(name)) for name in names}
     choices = {"detectors": list(DETECTORS), "tol": TOL, "draws": draws}
     tasks = plan(setting.trials, setting.seed, names)
-    records, clock = run_and_store(setting, "detectors", tasks, choices)
+    records, facts = run_and_store(setting, "detectors", tasks, choices)
     trials = statistics.flat(records, (*MEASURES, "gap", "seconds", "failed"), "set", "detector")
     report = Report(trials)
     rows = report.rows()
@@ -40,16 +40,16 @@ def detectors(setting: Setting, names: Sequence[str] = SETS) -> dict[str, Any]:
         report.ranking("ap"),
         "## Shares of inliers and of outliers flagged",
         report.decisions(),
-        closing(records, clock),
+        closing(facts),
         "## Sets",
         set_table(names),
         "## Versions",
-        tables.protocol_list({}, environment(setting)),
+        environment(setting),
     ]
     return {
         "rows": rows,
         "findings": dict(report.findings()),
-        **summary(records, clock),
+        **facts,
         "files": write(setting.out, "detectors", parts, {"detectors": rows, "detectors_trials": trials}),
     }
 

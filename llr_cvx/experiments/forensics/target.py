@@ -12,7 +12,7 @@ from llr_cvx.experiments.ceilings import ceilings, section
 from llr_cvx.experiments.forensics import report, verdict
 from llr_cvx.experiments.forensics.readings import MEASURES, POOLED, TEST, Reading, plan, readings
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.session import Setting, environment, run_and_store, summary, write
+from llr_cvx.experiments.session import Setting, clocks, environment, failures, run_and_store, summary, write
 from llr_cvx.store import Record
 
 #: Gap to prove. One of 1e-6 takes three times as long; over the 16 penalties on a draw of German, Vehicle, Heart and
@@ -31,20 +31,19 @@ def forensics(setting: Setting) -> dict[str, Any]:
     from llr_cvx.experiments.forensics.figure import draw
 
     every = readings(replace(setting.protocol, tol=TOL))
-    records, clock = _run(setting, range(setting.trials), every)
+    records, facts = _run(setting, range(setting.trials), every)
     trials = statistics.wide(records, MEASURES)
     items = report.evidence(trials)
     chosen = confirmed(items, setting.protocol)
     wanted = {(draw, label) for draw, label, _ in chosen}
-    again, more = _run(
+    again, fresh_facts = _run(
         setting, range(FIRST_FRESH, FIRST_FRESH + FRESH), [r for r in every if (r.draw, r.label) in wanted]
     )
     fresh_trials = statistics.wide(again, MEASURES)
     fresh = pick(fresh_trials, chosen)
     limits = ceilings(setting)
     found = verdict.findings(items, fresh, limits)
-    everything = [*records, *again]
-    total = summary(everything, clock + more)
+    total = summary([*records, *again], facts["clock_seconds"] + fresh_facts["clock_seconds"])
     parts = [
         "# LLR's printed column, examined like evidence",
         "![LLR's printed column](forensics.png)",
@@ -52,11 +51,10 @@ def forensics(setting: Setting) -> dict[str, Any]:
         report.sections(items, fresh),
         section(limits),
         "## Failures and time",
-        tables.failure_list(statistics.failures(everything)),
-        f"{len(everything)} trials, {sum(total['core_seconds'].values()):.0f} s of processor time, "
-        f"{clock + more:.0f} s by the clock.",
+        failures(total),
+        clocks(total),
         "## Versions",
-        tables.protocol_list(setting.protocol.in_words(), environment(setting)),
+        environment(setting, setting.protocol.in_words()),
     ]
     rows = {
         "forensics": report.table_rows(items),
@@ -68,7 +66,7 @@ def forensics(setting: Setting) -> dict[str, Any]:
     return {"findings": dict(found), "readings": len(every), **total, "files": files}
 
 
-def _run(setting: Setting, trials: Sequence[int], every: Sequence[Reading]) -> tuple[list[Record], float]:
+def _run(setting: Setting, trials: Sequence[int], every: Sequence[Reading]) -> tuple[list[Record], dict[str, Any]]:
     choices = {
         "readings": [[r.draw, r.label, r.protocol.as_dict()] for r in every],
         "sets": BENCHMARKS,
