@@ -9,7 +9,7 @@ from typing import Any
 from llr_cvx.experiments import findings, plans, results, statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import ceilings, section
-from llr_cvx.experiments.comparison.target import detectors
+from llr_cvx.experiments.comparison.report import detectors
 from llr_cvx.experiments.figure1 import figure1
 from llr_cvx.experiments.forensics.target import forensics
 from llr_cvx.experiments.session import (

@@ -17,9 +17,10 @@ from llr_cvx.cli import main
 from llr_cvx.detection.settings import SETTINGS
 from llr_cvx.experiments import benchmarks, tables, targets
 from llr_cvx.experiments.benchmarks import SETS, load_benchmark
-from llr_cvx.experiments.comparison import detectors, target
+from llr_cvx.experiments.comparison import detectors
 from llr_cvx.experiments.comparison.detectors import DETECTORS, TOL, Verdict
-from llr_cvx.experiments.comparison.report import MEASURES, Report
+from llr_cvx.experiments.comparison.report import MEASURES, Report, fewest, power, protocol, set_table
+from llr_cvx.experiments.comparison.report import detectors as run_detectors
 from llr_cvx.experiments.comparison.trials import Comparison, inlier_class, judged, plan, sizes
 from llr_cvx.experiments.tables import bullets
 
@@ -37,7 +38,7 @@ def small(tmp_path_factory):
     """`reproduce detectors --trials 1` on two sets, once."""
     out = tmp_path_factory.mktemp("detectors")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(targets.TARGETS, "detectors", partial(target.detectors, names=SMALL))
+        patch.setitem(targets.TARGETS, "detectors", partial(run_detectors, names=SMALL))
         command = ["reproduce", "detectors", "--trials", "1", "--jobs", "1", "--out", str(out)]
         result = CliRunner().invoke(main, [*command, "--json", str(out / "all.json")])
         assert result.exit_code == 0, result.output
@@ -180,7 +181,7 @@ def test_a_failing_detector_is_listed_and_the_rest_is_reported(tmp_path, monkeyp
         raise RuntimeError("no luck")
 
     monkeypatch.setitem(DETECTORS, "KNN", DETECTORS["KNN"]._replace(fit=broken))
-    monkeypatch.setitem(targets.TARGETS, "detectors", partial(target.detectors, names=("Wine",)))
+    monkeypatch.setitem(targets.TARGETS, "detectors", partial(run_detectors, names=("Wine",)))
     result = CliRunner().invoke(
         main, ["reproduce", "detectors", "--trials", "1", "--jobs", "1", "--out", str(tmp_path)]
     )
@@ -235,7 +236,7 @@ def test_no_fewer_rows_than_announced_are_flagged(committed):
         if row["detector"] in ("LLR paper", "LLR detection"):
             known, test, outliers = sizes(load_benchmark(row["set"]))
             flagged = round(row["false_alarms"] * test + row["found"] * outliers)
-            assert flagged == 0 or flagged >= target.fewest(known, test + outliers)
+            assert flagged == 0 or flagged >= fewest(known, test + outliers)
             some += flagged > 0
     assert some > 0
 
@@ -246,9 +247,9 @@ def test_the_committed_report_is_that_of_its_trials(committed):
     for part in (report.overview(), report.ranking("auc"), report.ranking("ap"), report.decisions()):
         assert part in text
     assert bullets(report.findings()) in text
-    assert target.protocol(TRIALS, SETS) in text
-    assert target.power(SETS) in text
-    assert target.set_table(SETS) in text
+    assert protocol(TRIALS, SETS) in text
+    assert power(SETS) in text
+    assert set_table(SETS) in text
     changed = Report([{**row, "auc": 0.1} if row["detector"] == "KNN" else row for row in committed])
     assert changed.overview() not in text
     assert bullets(changed.findings()) not in text
@@ -263,8 +264,8 @@ def test_the_docs_say_what_the_results_say(committed):
     prose = " ".join(section.split())
     for finding in report.findings():
         assert bullets([finding]) in prose, f"docs/detect.md should say:\n{bullets([finding])}"
-    assert target.protocol(TRIALS, SETS) in prose
-    assert target.power(SETS) in prose
+    assert protocol(TRIALS, SETS) in prose
+    assert power(SETS) in prose
 
 
 def test_the_run_fits_into_six_minutes_on_two_cores(committed):
