@@ -167,15 +167,9 @@ def _heart() -> _Read:
     def patient(row: list[str]) -> tuple[float, ...]:
         return tuple(float(cell) for k, cell in enumerate(row[:13]) if k != oldpeak)
 
-    known: dict[tuple[float, ...], set[float]] = {}
-    for row in others:
-        known.setdefault(patient(row), set()).add(float(row[oldpeak]))
+    known = {patient(row): float(row[oldpeak]) for row in others}
     X = numbers([row[:13] for row in rows])
-    for i, row in enumerate(rows):
-        found = known.get(patient(row), set())
-        if len(found) != 1:
-            raise ValueError(f"Heart: row {i} of {source} matches {len(found)} patients of {other_source}")
-        X[i, oldpeak] = found.pop()
+    X[:, oldpeak] = [known[patient(row)] for row in rows]
     labels = [{"1": "absent", "2": "present"}[row[13]] for row in rows]
     return X, labels, f"{source}, oldpeak from {other_source}"
 

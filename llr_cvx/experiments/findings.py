@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
@@ -133,8 +133,9 @@ def _baselines(results: Results) -> str:
         columns.append(f"{METHODS[key].label} {means:.2f} and {sds:.2f}")
     far = sorted((item for item in own.items() if abs(item[1]) > 1), key=lambda item: -abs(item[1]))
     cells = [f"{METHODS[key].label} on {name} ({value:+.1f})" for (name, key), value in far]
+    trials = max(int(row["trials"]) for row in results.table2 if row["set"] in BENCHMARKS)
     return (
-        f"over the {_trials(results.table2)} trials of Table 2, with {_run_with(results)}, {within} of {len(own)} "
+        f"over the {trials} trials of Table 2, with {_run_with(results)}, {within} of {len(own)} "
         "printed means are met within one printed standard deviation. Root mean squares of the means' differences "
         f"and of the logarithms of the standard deviations' ratios: {listed(columns)} (without "
         f"{METHODS[DOUBTFUL[1]].label} on {DOUBTFUL[0]}). Farther than one standard deviation: {listed(cells)}."
@@ -217,7 +218,3 @@ def _time(results: Results) -> str:
     return (
         f"all of this took {processor / 60:.1f} minutes of processor time, at least {processor / 120:.1f} on two cores."
     )
-
-
-def _trials(rows: Sequence[Row]) -> int:
-    return max(int(row["trials"]) for row in rows if row["set"] in BENCHMARKS)

@@ -10,7 +10,7 @@ from typing import Any
 from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.protocol import L1_RULES, OUTLIERS, ROLES, SCALINGS, Protocol
-from llr_cvx.experiments.trials import Run, Task, synthetic_source
+from llr_cvx.experiments.trials import SYNTHETIC, Run, Task
 
 #: The dimensions of Fig. 1(a).
 DIMENSIONS = tuple(range(10, 101, 10))
@@ -63,19 +63,15 @@ def figure1(trials: int, seed: int, protocol: Protocol, dimensions: Sequence[int
     protocol = synthetic_protocol(protocol)
     runs = tuple(Run(key, key, protocol) for key in METHODS)
     return [
-        Task("figure1", f"d={d}", trial, seed, synthetic_source(d), protocol, runs)
+        Task("figure1", f"d={d}", trial, seed, f"{SYNTHETIC}{d}", protocol, runs)
         for trial in range(trials)
         for d in dimensions
     ]
 
 
-def protocol_grid(base: Protocol) -> list[Protocol]:
-    """Every combination of the choices that the paper leaves open."""
-    return _variants(base, *FACTORS)
-
-
-def _variants(base: Protocol, *factors: str) -> list[Protocol]:
-    """`base` with every combination of the named choices."""
+def protocol_grid(base: Protocol, factors: Iterable[str] = FACTORS) -> list[Protocol]:
+    """`base` with every combination of the choices that the paper leaves open, or of some of them."""
+    factors = tuple(factors)
     values = product(*(FACTORS[name] for name in factors))
     return [replace(base, **dict(zip(factors, combination, strict=True))) for combination in values]
 
@@ -88,7 +84,7 @@ def protocol_study(
     runs = tuple(
         Run(study_label(method, protocol), method, protocol)
         for method, factors in BASELINES.items()
-        for protocol in _variants(base, *factors)
+        for protocol in protocol_grid(base, factors)
     )
     plain = {name: getattr(base, name) for name in FACTORS if name not in DRAW_FACTORS}
     draws = dict.fromkeys(replace(protocol, **plain) for protocol in protocols)

@@ -23,6 +23,9 @@ from llr_cvx.experiments.methods import EXACT, METHODS
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.store import Record
 
+#: The source of the synthetic data, before the number of features.
+SYNTHETIC = "synthetic d="
+
 Draw = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
 
 
@@ -104,21 +107,8 @@ def draw(task: Task) -> Draw:
     rng = generator(task.seed, task.experiment, task.source, task.trial)
     if task.source in BENCHMARKS:
         return draw_benchmark(task.source, task.protocol, rng)
-    X_inlier, X_test, is_outlier = make_synthetic(synthetic_dimension(task.source), rng)
+    X_inlier, X_test, is_outlier = make_synthetic(int(task.source.removeprefix(SYNTHETIC)), rng)
     return (*task.protocol.scale(X_inlier, X_test), is_outlier)
-
-
-def synthetic_source(d: int) -> str:
-    """The `source` of the synthetic data with d features."""
-    return f"synthetic d={d}"
-
-
-def synthetic_dimension(source: str) -> int:
-    """The d of a synthetic source."""
-    name, _, d = source.partition("=")
-    if name != "synthetic d" or not d.isdigit():
-        raise ValueError(f"source must be a benchmark set or 'synthetic d=<number>', got {source!r}")
-    return int(d)
 
 
 def draw_benchmark(name: str, protocol: Protocol, rng: np.random.Generator) -> Draw:

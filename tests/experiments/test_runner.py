@@ -17,7 +17,7 @@ from llr_cvx.cli import main
 from llr_cvx.experiments import plans, targets
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.runner import Workers, run_all
-from llr_cvx.experiments.trials import Run, Task, attempt, draw, run_trial, synthetic_source
+from llr_cvx.experiments.trials import SYNTHETIC, Run, Task, attempt, draw, run_trial
 from llr_cvx.progress import Progress
 from llr_cvx.store import Store
 
@@ -27,7 +27,7 @@ HEADER = {"experiment": "small"}
 
 def small(trials=4, methods=("maxnorm", "lof", "ulsif"), d=4):
     runs = tuple(Run(key, key, PROTOCOL) for key in methods)
-    source = synthetic_source(d)
+    source = f"{SYNTHETIC}{d}"
     return [Task("small", f"d={d}", trial, 0, source, PROTOCOL, runs) for trial in range(trials)]
 
 
@@ -95,11 +95,11 @@ def test_kill_minus_nine(tmp_path):
     script = (
         "from llr_cvx.experiments.runner import Workers, run_all\n"
         "from llr_cvx.store import Store\n"
-        "from llr_cvx.experiments.trials import Run, Task, synthetic_source\n"
+        "from llr_cvx.experiments.trials import SYNTHETIC, Run, Task\n"
         "from llr_cvx.experiments.protocol import Protocol\n"
         "P = Protocol(scaling='none')\n"
         "runs = tuple(Run(k, k, P) for k in ('maxnorm', 'lof', 'ulsif'))\n"
-        "tasks = [Task('small', 'd=4', t, 0, synthetic_source(4), P, runs) for t in range(2000)]\n"
+        "tasks = [Task('small', 'd=4', t, 0, SYNTHETIC + '4', P, runs) for t in range(2000)]\n"
         f"run_all(tasks, Store({str(path)!r}, {HEADER!r}), Workers(jobs=2))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True)
