@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.forensics import report as forensics
-from llr_cvx.experiments.forensics import target as forensics_target
-from llr_cvx.experiments.forensics import verdict
+from llr_cvx.experiments.forensics.target import confirmed, pick
+from llr_cvx.experiments.forensics.target import findings as conclusion
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, FACTORS
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
@@ -169,9 +169,9 @@ def _place(means: Mapping[str, float], keys: Iterable[str]) -> int:
 
 def _forensics(results: Results) -> list[Finding]:
     items = forensics.evidence(results.forensics_trials)
-    chosen = forensics_target.confirmed(items, results.made_with)
-    fresh = forensics_target.pick(results.forensics_fresh, chosen)
-    found = verdict.findings(items, fresh, results.ceilings)
+    chosen = confirmed(items, results.made_with)
+    fresh = pick(results.forensics_fresh, chosen)
+    found = conclusion(items, fresh, results.ceilings)
     return [item for item in found if item.subject != "The column"]  # Table 2 has it over more trials
 
 

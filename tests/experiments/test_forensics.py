@@ -12,7 +12,7 @@ from llr_cvx.cli import main
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import section
-from llr_cvx.experiments.forensics import readings, report, target, verdict
+from llr_cvx.experiments.forensics import readings, report, target
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.methods._base import pool
 from llr_cvx.experiments.methods.localized import llr_problem
@@ -166,22 +166,22 @@ def test_choosing_by_the_labels_is_the_best_of_the_grid(evidence):
 def test_the_conclusion_follows_the_evidence(evidence):
     limits = tables.read_csv(RESULTS / "ceilings.csv")
     fresh = target.pick(tables.read_csv(RESULTS / "forensics_fresh.csv"), target.confirmed(evidence, Protocol()))
-    said = dict(verdict.findings(evidence, fresh, limits))["Conclusion"]
+    said = dict(target.findings(evidence, fresh, limits))["Conclusion"]
     assert "does not reproduce" in said
     assert "no reading does so on Flare solar. Confidence in this: high" in said
     lifted = [item._replace(aucs=np.where(np.isnan(item.aucs), np.nan, 0.99)) for item in evidence]
     for some, word in ((lifted[:1], "1 on Flare solar"), (lifted, f"{len(report.honest(evidence))} on Flare solar")):
-        found = dict(verdict.findings([*some, *evidence[len(some) :]], fresh, limits))
+        found = dict(target.findings([*some, *evidence[len(some) :]], fresh, limits))
         assert word in found["Ceilings"]
         assert "no reading does so" not in found["Conclusion"]
         assert "Confidence in this: moderate" in found["Conclusion"]
     best = report.honest(evidence)[0]
     met = [i._replace(p=0.5) if i.name == best.name and i.measure == readings.TEST else i for i in fresh]
-    assert "can be explained on test rows" in dict(verdict.findings(evidence, met, limits))["Conclusion"]
+    assert "can be explained on test rows" in dict(target.findings(evidence, met, limits))["Conclusion"]
     far = [i._replace(distance=9.0) if i.measure == readings.POOLED else i for i in fresh]
-    assert "not even a leak comes clearly closer" in dict(verdict.findings(evidence, far, limits))["Conclusion"]
+    assert "not even a leak comes clearly closer" in dict(target.findings(evidence, far, limits))["Conclusion"]
     low = [{**row, "paper_mean": 0.1} for row in limits]
-    assert "Confidence in this: moderate" in dict(verdict.findings(evidence, fresh, low))["Conclusion"]
+    assert "Confidence in this: moderate" in dict(target.findings(evidence, fresh, low))["Conclusion"]
 
 
 # ---- the command and the committed results -----------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_the_command_on_one_set(tmp_path, monkeypatch):
     monkeypatch.setattr(target, "readings", few)
     monkeypatch.setattr("llr_cvx.experiments.ceilings.TREES", 5)
     monkeypatch.setattr(target, "FRESH", 2)
-    for module in (target, report, verdict):
+    for module in (target, report):
         monkeypatch.setattr(module, "BENCHMARKS", ("Glass", "Flare solar"))
     monkeypatch.setattr("llr_cvx.experiments.forensics.figure.BENCHMARKS", ("Glass", "Flare solar"))
     original = target.plan
@@ -221,7 +221,7 @@ def test_the_committed_report_is_that_of_its_trials(evidence):
     fresh = target.pick(tables.read_csv(RESULTS / "forensics_fresh.csv"), target.confirmed(evidence, Protocol()))
     limits = tables.read_csv(RESULTS / "ceilings.csv")
     assert report.sections(evidence, fresh) in text
-    assert bullets(verdict.findings(evidence, fresh, limits)) in text
+    assert bullets(target.findings(evidence, fresh, limits)) in text
     assert section(limits) in text
     assert section(limits) in (RESULTS / "table2.md").read_text(encoding="utf-8")
     changed = [item._replace(distance=item.distance + 1) for item in evidence]
