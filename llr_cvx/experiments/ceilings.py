@@ -85,13 +85,12 @@ def ceilings(setting: Setting, sets: Sequence[str] = BENCHMARKS) -> list[dict[st
     records, _ = run_and_store(setting, "ceilings", tasks, choices)
     rows = []
     for name in sets:
-        found = {label: statistics.summarize(aucs) for label, aucs in statistics.table(records, name).items()}
         X, _ = classes(name, setting.protocol)
         printed = TABLE2[name]["llr"]
         rows.append(
             {
                 "set": name,
-                **{label: summary.mean for label, summary in found.items()},
+                **{label: statistics.summarize(aucs).mean for label, aucs in statistics.table(records, name).items()},
                 "repeats": len(repeats),
                 "rows": len(X),
                 "distinct_rows": len(np.unique(X, axis=0)),

@@ -13,7 +13,7 @@ from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, FACTORS
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.results import TIMED, Results, Row
+from llr_cvx.experiments.results import Results
 from llr_cvx.experiments.study import closest_with, noise, place, tied
 from llr_cvx.experiments.tables import Finding, bullets, listed
 from llr_cvx.experiments.variants import report as variants
@@ -70,6 +70,7 @@ _REPORTS = {
 def _protocol(results: Results) -> str:
     first, second = results.protocol[:2]
     choices = ", ".join(f"`{name}` {first[name]}" for name in FACTORS)
+    changes = [f"`{name}` {second[name]}" for name in FACTORS if first[name] != second[name]]
     number = place(results.protocol, Protocol())
     standing = "It is the default." if number == 1 else f"The default is number {number}."
     means, sds = noise(int(first["trials"]))
@@ -79,14 +80,10 @@ def _protocol(results: Results) -> str:
         f"{len(BASELINES)} baselines has {choices}. {standing} Over {first['trials']} trials its means are off by "
         f"{first['means']:.2f} printed standard deviations (root mean square; sampling alone gives {means:.2f}) and "
         f"the logarithms of its standard deviations by {first['sds']:.2f} ({sds:.2f}), without {METHODS[key].label} "
-        f"on {name}, a value that the paper's own average contradicts. The next one has {_change(first, second)} and "
-        f"is further by {second['excess']:.3f} ± {second['excess_standard_error']:.3f}; "
-        f"{len(tied(results.protocol))} are within two standard errors."
+        f"on {name}, a value that the paper's own average contradicts. The next one has "
+        f"{listed(changes or ['the same'])} and is further by {second['excess']:.3f} ± "
+        f"{second['excess_standard_error']:.3f}; {len(tied(results.protocol))} are within two standard errors."
     )
-
-
-def _change(first: Row, other: Row) -> str:
-    return listed([f"`{name}` {other[name]}" for name in FACTORS if first[name] != other[name]] or ["the same"])
 
 
 def _decided(results: Results) -> str:
@@ -214,7 +211,7 @@ def _proofs(results: Results) -> str:
 
 
 def _time(results: Results) -> str:
-    processor = sum(results.seconds[name][0] for name in TIMED)
+    processor = sum(results.seconds.values())
     return (
         f"all of this took {processor / 60:.1f} minutes of processor time, at least {processor / 120:.1f} on two cores."
     )

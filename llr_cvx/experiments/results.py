@@ -20,7 +20,7 @@ TIMED = ("table2", "figure1", "variants", "exact", "protocol", "forensics")
 
 @dataclass(frozen=True)
 class Results:
-    """The stored files as rows, the protocol of Table 2, and the seconds that each run took, processor and clock."""
+    """The stored files as rows, the protocol of Table 2, and the processor time of each run in seconds."""
 
     table2: Sequence[Row]
     table2_trials: Sequence[Row]
@@ -33,7 +33,7 @@ class Results:
     forensics_fresh: Sequence[Row]
     variants_trials: Sequence[Row]
     made_with: Protocol
-    seconds: Mapping[str, tuple[float, float]]
+    seconds: Mapping[str, float]
 
 
 def read(folder: str | Path) -> Results:
@@ -50,13 +50,7 @@ def read(folder: str | Path) -> Results:
     made_with = Protocol(
         **{name: tables.value(_find(folder / "table2.md", rf"\| `{name}` \| ([\w-]+)")) for name in FACTORS}
     )
-    seconds = {
-        name: (
-            float(_find(folder / f"{name}.md", r"([\d.]+) s of processor time")),
-            float(_find(folder / f"{name}.md", r"([\d.]+) s by the clock")),
-        )
-        for name in TIMED
-    }
+    seconds = {name: float(_find(folder / f"{name}.md", r"([\d.]+) s of processor time")) for name in TIMED}
     return Results(**rows, made_with=made_with, seconds=seconds)
 
 

@@ -75,22 +75,12 @@ def two_stages(trials: Sequence[Row], n_trials: int, base: Protocol) -> list[dic
 def rank(
     aucs: Mapping[tuple[str, str], FloatArray], protocols: Sequence[Protocol], trials: int
 ) -> list[dict[str, Any]]:
-    """The protocols, closest first, from the first trials of each cell and label.
+    """The protocols, closest first, from the first trials of each cell and label: one row each, as in the CSV file.
 
-    Returns
-    -------
-    list of dict
-        The choices of a protocol, and
-
-        - *distance*: sqrt(means^2 + 2 sds^2). The divergence of two normal distributions is z^2/2 + log(sd ratio)^2 to
-          second order, so this is the square root of twice the mean divergence of printed and measured results.
-        - *excess*, *excess_standard_error*: its distance minus that of the closest protocol with as many trials, and
-          the bootstrap standard error of that.
-        - *trials*: trials in each cell, more for the finalists.
-        - *means*, *sds*: root mean squares, over sets and baselines, of z = (mean here - printed mean) / printed sd,
-          and of log(sd here / printed sd), without the printed value that the paper contradicts (`printed.DOUBTFUL`).
-        - *with_doubtful*: the distance with that value.
-        - *means_osvm*, *sds_osvm* and so on: the root mean squares of each baseline alone.
+    A row has the choices of a protocol and, as the report explains them, *distance*, *means* and *sds*, of all
+    baselines and of each, and *excess* with its bootstrap standard error. `printed.DOUBTFUL`, which the paper
+    contradicts, counts in *with_doubtful* alone. *distance* is the square root of twice the mean divergence of printed
+    and measured results: that of two normal distributions is z^2/2 + log(sd ratio)^2 to second order.
     """
     values = np.array(
         [
