@@ -193,7 +193,7 @@ def test_the_command_on_one_set(tmp_path, monkeypatch):
 
     def few(protocol):
         every = [r for r in readings.readings(protocol) if r.draw == "class/standard"]
-        return [r for r in every if r.label == target.EXCHANGED or r.kind == "draw"]
+        return [r for r in every if r.label == target.EXCHANGED or r.label.startswith("draw: ")]
 
     monkeypatch.setattr(target, "readings", few)
     monkeypatch.setattr("llr_cvx.experiments.ceilings.TREES", 5)

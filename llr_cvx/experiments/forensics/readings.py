@@ -43,8 +43,7 @@ Score = Callable[[FloatArray, FloatArray, Protocol], FloatArray]
 class Reading(NamedTuple):
     """One reading of the paper: how samples are drawn and scaled (by `protocol`) and how they are scored."""
 
-    kind: str
-    name: str
+    label: str  # its kind and its name, unique among the readings of a draw
     protocol: Protocol
     score: Score
 
@@ -53,50 +52,44 @@ class Reading(NamedTuple):
         """What the samples depend on, beside the set."""
         return f"{self.protocol.n_outliers}/{self.protocol.scaling}"
 
-    @property
-    def label(self) -> str:
-        """Kind and name, unique among the readings of a draw."""
-        return f"{self.kind}: {self.name}"
-
 
 def readings(default: Protocol) -> list[Reading]:
     """All readings: draws and scalings, penalties under three draws, the rest under the default draw."""
     found = []
     for scaling, n_outliers, intercept in product(FACTORS["scaling"], FACTORS["n_outliers"], (False, True)):
         protocol = replace(default, scaling=scaling, n_outliers=n_outliers, intercept=intercept)
-        found.append(Reading("draw", "with a constant" if intercept else "as written", protocol, optimum))
+        found.append(Reading(f"draw: {'with a constant' if intercept else 'as written'}", protocol, optimum))
     for base in (default, replace(default, n_outliers="ten"), replace(default, scaling="minmax")):
         pairs = [*product(LAMBDAS, LAMBDAS), (DETECTION["lambda1"], DETECTION["lambda2"])]
         for lambda1, lambda2 in pairs:
             if (lambda1, lambda2) != (default.lambda1, default.lambda2):
                 protocol = replace(base, lambda1=lambda1, lambda2=lambda2)
-                found.append(Reading("penalties", f"λ1 = {lambda1:g}, λ2 = {lambda2:g}", protocol, optimum))
-    found += [Reading("graph", f"K = {K}", replace(default, n_neighbors=K), optimum) for K in (3, 10, 20)]
-    found.append(Reading("graph", "σ = median distance", replace(default, sigma="pairwise"), optimum))
-    rest: dict[tuple[str, str], Score] = {
-        ("graph", "σ halved"): partial(optimum, width=0.5),
-        ("graph", "σ doubled"): partial(optimum, width=2.0),
-        ("graph", "R = 1 on the edges"): partial(optimum, width=1e6),
-        ("model", "each pair counted once"): partial(optimum, coupling=0.5),
-        ("model", "C_g without its factor 1/2"): partial(optimum, coupling=2.0),
-        ("model", "sums over test rows only"): test_rows_only,
-        ("model", "labels swapped, ratio as printed"): swapped,
-        ("model", "score -‖w‖₁, as in Fig. 1(b)"): weight_size,
-        ("algorithm", "C_e by the norm of a feature's row"): partial(iterate, steps=10, exclusive="features"),
-        ("algorithm", "C_g of the directed graph, as printed"): partial(iterate, steps=10, directed=True),
-        ("algorithm", "penalty ‖W‖² in the first step, ε = 1e-9, 10 steps"): partial(
+                found.append(Reading(f"penalties: λ1 = {lambda1:g}, λ2 = {lambda2:g}", protocol, optimum))
+    found += [Reading(f"graph: K = {K}", replace(default, n_neighbors=K), optimum) for K in (3, 10, 20)]
+    found.append(Reading("graph: σ = median distance", replace(default, sigma="pairwise"), optimum))
+    rest: dict[str, Score] = {
+        "graph: σ halved": partial(optimum, width=0.5),
+        "graph: σ doubled": partial(optimum, width=2.0),
+        "graph: R = 1 on the edges": partial(optimum, width=1e6),
+        "model: each pair counted once": partial(optimum, coupling=0.5),
+        "model: C_g without its factor 1/2": partial(optimum, coupling=2.0),
+        "model: sums over test rows only": test_rows_only,
+        "model: labels swapped, ratio as printed": swapped,
+        "model: score -‖w‖₁, as in Fig. 1(b)": weight_size,
+        "algorithm: C_e by the norm of a feature's row": partial(iterate, steps=10, exclusive="features"),
+        "algorithm: C_g of the directed graph, as printed": partial(iterate, steps=10, directed=True),
+        "algorithm: penalty ‖W‖² in the first step, ε = 1e-9, 10 steps": partial(
             iterate, steps=10, epsilon=1e-9, identity=True
         ),
-        ("algorithm", "penalty ‖W‖² in the first step, ε = 1e-9, ridge 0.001, 10 steps"): partial(
+        "algorithm: penalty ‖W‖² in the first step, ε = 1e-9, ridge 0.001, 10 steps": partial(
             iterate, steps=10, epsilon=1e-9, identity=True, ridge=1e-3
         ),
     }
-    for steps in (1, 2, 5, 20):
-        rest["algorithm", f"Algorithm 1 after {steps} step{'s' * (steps > 1)}"] = partial(iterate, steps=steps)
-    for steps in (1, 5, 20):
-        name = f"Algorithm 1 from a random W after {steps} step{'s' * (steps > 1)}"
-        rest["algorithm", name] = partial(iterate, steps=steps, spread=1.0)
-    return found + [Reading(kind, name, default, score) for (kind, name), score in rest.items()]
+    for start, spread, stops in (("", 0.0, (1, 2, 5, 20)), (" from a random W", 1.0, (1, 5, 20))):
+        for steps in stops:
+            label = f"algorithm: Algorithm 1{start} after {steps} step{'s' * (steps > 1)}"
+            rest[label] = partial(iterate, steps=steps, spread=spread)
+    return found + [Reading(label, default, score) for label, score in rest.items()]
 
 
 # ---- the model, solved ----------------------------------------------------------------------------
