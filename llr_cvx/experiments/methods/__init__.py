@@ -5,6 +5,8 @@
 >>> inliers = np.random.default_rng(0).normal(size=(50, 2))
 >>> METHODS["maxnorm"].score(inliers, [[0.1, 0.2], [5.0, 0.0]]).tolist()
 [-0.2, -5.0]
+
+tests/experiments/test_twins.py states the convex ones in CVXPY, and compares.
 """
 
 from __future__ import annotations
