@@ -32,7 +32,7 @@ class Benchmark:
     labels : array of str
         The class of each row, as named in the source.
     positive : str or None
-        The class that benchmark collections label +1; None for multi-class sets.
+        The class that benchmark collections label +1; None for multi-class sets and for those outside Table 2.
     source : str
         File and wheel.
     """
@@ -62,12 +62,13 @@ class Benchmark:
 
 
 def load_benchmark(name: str) -> Benchmark:
-    """One of `SETS`, as it comes, with its shape and class counts checked.
+    """A public set, with its shape and class counts checked.
 
     Parameters
     ----------
     name : str
-        Of the sets of Table 2 "Breast Cancer", "Diabetes", "German", "Heart", "Flare solar", "Vehicle" or "Glass".
+        Of Table 2, "Breast Cancer", "Diabetes", "German", "Heart", "Flare solar", "Vehicle" or "Glass"; or one of the
+        others in `llr_cvx.experiments.benchmarks.SETS`, on which detectors are compared.
 
     Raises
     ------
