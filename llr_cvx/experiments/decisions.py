@@ -12,16 +12,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from llr_cvx.arrays import FloatArray
+from llr_cvx.arrays import BoolArray, FloatArray
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.ranking import selected_features
 from llr_cvx.detection.scalers import ConditionalScaler, InlierScaler
 from llr_cvx.detection.settings import SETTINGS
+from llr_cvx.experiments.comparison.detectors import Verdict
+from llr_cvx.experiments.comparison.trials import judged
 
 
 class Data(NamedTuple):
@@ -32,7 +32,7 @@ class Data(NamedTuple):
     n_inlier: int
     n_test: int
 
-    def draw(self, share: float, seed: int) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    def draw(self, share: float, seed: int) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Pooled rows with the outliers last, labels, and which test rows are outliers."""
         rng = np.random.default_rng(seed)
         k = round(share * self.n_test)
@@ -52,27 +52,17 @@ def data_sets() -> dict[str, Data]:
     }
 
 
-class Outcome(NamedTuple):
-    """One draw: AUC of the scores, outliers found, false discoveries (as shares) and features per outlier."""
-
-    auc: float
-    found: float
-    false: float
-    reasons: float
-
-
-def decide(data: Data, share: float, seed: int, **parameters: Any) -> Outcome:
-    """Fit one draw at an FDR of 0.1."""
+def decide(data: Data, share: float, seed: int, **parameters: Any) -> dict[str, float]:
+    """What one draw gives at an FDR of 0.1: as in the comparison of detectors, AUC, shares and features per outlier."""
     X, y, outlier = data.draw(share, seed)
     detector = LLRDetector(fdr=0.1, random_state=seed, scaler=InlierScaler(), tol=1e-4, **parameters)
-    flagged = detector.fit_predict(X, y)[y < 0] < 0
-    inliers = detector.log_ratio_[detector.calibration_rows_] if outlier.all() else detector.log_ratio_[y < 0][~outlier]
-    scores = np.concatenate([inliers, detector.log_ratio_[y < 0][outlier]])
-    truth = np.repeat([False, True], [len(inliers), outlier.sum()])
-    chosen = selected_features(detector.solution_.problem.X, detector.solution_.W)[y < 0][outlier]
-    false = np.count_nonzero(flagged & ~outlier) / max(1, int(flagged.sum()))
-    return Outcome(
-        float(roc_auc_score(truth, -scores)), float(flagged[outlier].mean()), false, float(chosen.sum(1).mean())
+    flagged = (detector.fit_predict(X, y) < 0) & (y < 0)
+    reasons = selected_features(detector.solution_.problem.X, detector.solution_.W).sum(axis=1)
+    test = np.flatnonzero(y < 0)
+    inliers = detector.calibration_rows_ if outlier.all() else test[~outlier]
+    rows = np.concatenate([inliers, test[outlier]])
+    return judged(
+        Verdict(detector.log_ratio_[rows], flagged[rows], reasons[rows]), np.arange(len(rows)) >= len(inliers)
     )
 
 
@@ -84,10 +74,10 @@ def settings_table(draws: int) -> Iterator[str]:
         for share in (0.2, 0.5, 1.0):
             for setting, lambdas in SETTINGS.items():
                 runs = [decide(data, share, seed, **lambdas) for seed in range(draws)]
-                mean = Outcome(*np.mean(runs, axis=0))
+                mean = {measure: np.mean([run[measure] for run in runs]) for measure in runs[0]}
                 yield (
-                    f"| {name} | {share:.0%} | {setting} | {mean.auc:.2f} | {mean.found:.0%} | {mean.false:.0%} "
-                    f"| {mean.reasons:.1f} |"
+                    f"| {name} | {share:.0%} | {setting} | {mean['auc']:.2f} | {mean['found']:.0%} "
+                    f"| {mean['false_discoveries']:.0%} | {mean['reasons']:.1f} |"
                 )
 
 

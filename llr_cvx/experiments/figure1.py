@@ -12,7 +12,7 @@ from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import plans, statistics, tables
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.methods.localized import llr_problem
-from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
+from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, write
 from llr_cvx.experiments.trials import Task, draw
 from llr_cvx.solution import Solution
 from llr_cvx.solvers.algorithm1 import algorithm1
@@ -31,7 +31,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
 
     setting = replace(setting, protocol=plans.synthetic_protocol(setting.protocol))
     tasks = plans.figure1(setting.trials, setting.seed, setting.protocol)
-    records, clock = run_stored(setting, "figure1", tasks)
+    records, facts = run_stored(setting, "figure1", tasks)
     by_cell = {d: statistics.table(records, f"d={d}") for d in plans.DIMENSIONS}
     auc = {k: {d: statistics.summarize(by_cell[d][k]) for d in plans.DIMENSIONS} for k in METHODS}
     rows = [{"method": k, "d": d, **s._asdict()} for k, by_d in auc.items() for d, s in by_d.items()]
@@ -40,7 +40,7 @@ def figure1(setting: Setting) -> dict[str, Any]:
     panel = [_panel_row(task) for task in first.values()]
     solution, is_outlier = _solve(first[f"d={PANEL_DIMENSION}"])
     J = algorithm1(solution.problem, n_steps=PANEL_STEPS).objective
-    figures.save(figures.draw_figure1(auc, solution, is_outlier, J), setting.out / "figure1")
+    figure = figures.draw_figure1(auc, solution, is_outlier, J)
 
     grid = tables.markdown(
         ["Method", *(f"d = {d}" for d in plans.DIMENSIONS)],
@@ -57,14 +57,11 @@ def figure1(setting: Setting) -> dict[str, Any]:
         "trial 0 at each d, solved to a proven relative gap of 1e-9:",
         tables.markdown(list(panel[0]), [list(row.values()) for row in panel]),
         _convergence(J, solution),
-        closing(records, clock),
+        closing(facts),
         protocol_section(setting),
     ]
-    tables.write_csv(setting.out / "figure1.csv", rows)
-    tables.write_csv(setting.out / "figure1_trials.csv", statistics.flat(records))
-    tables.write_text(setting.out / "figure1.md", "\n\n".join(parts))
-    files = ["figure1.md", "figure1.png", "figure1.svg", "figure1.csv", "figure1_trials.csv"]
-    return {"rows": rows, **summary(records, clock), "files": files}
+    files = write(setting.out, "figure1", parts, {"figure1": rows, "figure1_trials": statistics.flat(records)}, figure)
+    return {"rows": rows, **facts, "files": files}
 
 
 def _solve(task: Task) -> tuple[Solution, NDArray[np.bool_]]:

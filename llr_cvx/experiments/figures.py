@@ -5,7 +5,7 @@ Colours are those of `llr_cvx.report.plots`, and nothing is shown by colour alon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from llr_cvx import archive
-from llr_cvx.arrays import FloatArray
+from llr_cvx.arrays import BoolArray, FloatArray
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.statistics import Summary
-from llr_cvx.problem import Problem
 from llr_cvx.report.plots import BLUE, GREEN, GREY, ORANGE
 from llr_cvx.solution import Solution
 
@@ -33,7 +32,7 @@ COLORS = {
 MARKERS = dict(zip(COLORS, "vs^DPXphd*o", strict=True))
 
 
-def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool], algorithm1: FloatArray) -> Figure:
+def draw_figure1(auc: Auc, solution: Solution, is_outlier: BoolArray, algorithm1: FloatArray) -> Figure:
     """The four panels.
 
     Parameters
@@ -50,7 +49,7 @@ def draw_figure1(auc: Auc, solution: Solution, is_outlier: Iterable[bool], algor
     panels = figure.subplots(2, 2)
     draw_auc(panels[0, 0], auc)
     draw_weights(panels[0, 1], solution)
-    draw_scores(panels[1, 0], solution, np.asarray(list(is_outlier), dtype=bool))
+    draw_scores(panels[1, 0], solution, is_outlier)
     draw_convergence(panels[1, 1], solution, algorithm1)
     return figure
 
@@ -82,10 +81,11 @@ def draw_weights(ax: Axes, solution: Solution) -> None:
     )  # fmt: skip
     ax.figure.colorbar(image, ax=ax, label="weight")
     p = solution.problem
-    ax.set(xlabel="sample", ylabel="feature", title=f"(b) Weights, {_setting(p)}")
+    setting = f"d = {p.shape[1]}, λ1 = {p.lambda1:g}, λ2 = {p.lambda2:g}"
+    ax.set(xlabel="sample", ylabel="feature", title=f"(b) Weights, {setting}")
 
 
-def draw_scores(ax: Axes, solution: Solution, is_outlier: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+def draw_scores(ax: Axes, solution: Solution, is_outlier: BoolArray) -> None:
     """(c) The outlier score r of Eq. (4) for each pooled sample; low means outlier."""
     p = solution.problem
     sample = np.arange(1, p.shape[0] + 1)
@@ -120,19 +120,11 @@ def draw_convergence(ax: Axes, solution: Solution, algorithm1: FloatArray) -> No
     ax.grid(alpha=0.25)
 
 
-def _setting(p: Problem) -> str:
-    return f"d = {p.shape[1]}, λ1 = {p.lambda1:g}, λ2 = {p.lambda2:g}"
-
-
-def save(figure: Figure, path: str | Path) -> list[Path]:
+def save(figure: Figure, path: Path) -> None:
     """Write <path>.png and <path>.svg atomically; the SVG contains no date."""
     import matplotlib
 
-    written = []
     with matplotlib.rc_context({"svg.hashsalt": "llr-cvx", "font.size": 10}):
         for suffix, metadata in ((".png", None), (".svg", {"Date": None})):
-            target = Path(path).with_suffix(suffix)
-            with archive.replacing(target) as stream:
+            with archive.replacing(path.with_suffix(suffix)) as stream:
                 figure.savefig(stream, format=suffix[1:], dpi=130, metadata=metadata)
-            written.append(target)
-    return written

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.forensics import report as forensics
-from llr_cvx.experiments.forensics import target as forensics_target
-from llr_cvx.experiments.forensics import verdict
+from llr_cvx.experiments.forensics.target import confirmed, pick
+from llr_cvx.experiments.forensics.target import findings as conclusion
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, FACTORS
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_METHODS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
-from llr_cvx.experiments.results import TIMED, Results, Row, differences, protocol_of, tied
-from llr_cvx.experiments.study import noise
+from llr_cvx.experiments.results import Results
+from llr_cvx.experiments.study import closest_with, noise, place, tied
+from llr_cvx.experiments.tables import Finding, bullets, listed
 from llr_cvx.experiments.variants import report as variants
-from llr_cvx.experiments.words import Finding, bullets, listed
 
 
 def findings(results: Results) -> list[Finding]:
@@ -71,8 +70,9 @@ _REPORTS = {
 def _protocol(results: Results) -> str:
     first, second = results.protocol[:2]
     choices = ", ".join(f"`{name}` {first[name]}" for name in FACTORS)
-    place = 1 + [protocol_of(row) for row in results.protocol].index(Protocol())
-    standing = "It is the default." if place == 1 else f"The default is number {place}."
+    changes = [f"`{name}` {second[name]}" for name in FACTORS if first[name] != second[name]]
+    number = place(results.protocol, Protocol())
+    standing = "It is the default." if number == 1 else f"The default is number {number}."
     means, sds = noise(int(first["trials"]))
     name, key = DOUBTFUL
     return (
@@ -80,14 +80,10 @@ def _protocol(results: Results) -> str:
         f"{len(BASELINES)} baselines has {choices}. {standing} Over {first['trials']} trials its means are off by "
         f"{first['means']:.2f} printed standard deviations (root mean square; sampling alone gives {means:.2f}) and "
         f"the logarithms of its standard deviations by {first['sds']:.2f} ({sds:.2f}), without {METHODS[key].label} "
-        f"on {name}, a value that the paper's own average contradicts. The next one has {_change(first, second)} and "
-        f"is further by {second['excess']:.3f} ± {second['excess_standard_error']:.3f}; "
-        f"{len(tied(results.protocol))} are within two standard errors."
+        f"on {name}, a value that the paper's own average contradicts. The next one has "
+        f"{listed(changes or ['the same'])} and is further by {second['excess']:.3f} ± "
+        f"{second['excess_standard_error']:.3f}; {len(tied(results.protocol))} are within two standard errors."
     )
-
-
-def _change(first: Row, other: Row) -> str:
-    return listed([f"`{name}` {other[name]}" for name in FACTORS if first[name] != other[name]] or ["the same"])
 
 
 def _decided(results: Results) -> str:
@@ -96,19 +92,17 @@ def _decided(results: Results) -> str:
     for name, values in FACTORS.items():
         left = {row[name] for row in level}
         out = [value for value in values if value not in left]
-        excluded += [f"`{name}` {value} ({_nearest(results.protocol, name, value):.2f})" for value in out]
+        excluded += [
+            f"`{name}` {value} ({closest_with(results.protocol, name, value)['distance']:.2f})" for value in out
+        ]
         free += [f"`{name}`"] if len(left) > 1 else []
-    ten = min((row for row in results.protocol if row["n_outliers"] == "ten"), key=lambda row: float(row["distance"]))
+    ten = closest_with(results.protocol, "n_outliers", "ten")
     return (
         f"no protocol within two standard errors of the closest, at {results.protocol[0]['distance']:.2f}, has "
         f"{listed(excluded, 'or')}; in brackets the smallest distance with it. With 10 outliers, as the paper says, "
         f"the closest has standard deviations that are off by {ten['sds']:.2f}. {listed(free)} stay open between the "
         "other values."
     )
-
-
-def _nearest(study: Sequence[Row], name: str, value: Any) -> float:
-    return min(float(row["distance"]) for row in study if row[name] == value)
 
 
 # ---- Table 2 --------------------------------------------------------------------------------------
@@ -124,8 +118,11 @@ def _run_with(results: Results) -> str:
 
 
 def _baselines(results: Results) -> str:
-    z = differences(results.table2)
-    own = {cell: value for cell, value in z.items() if cell[1] != "llr"}
+    own = {
+        (row["set"], row["method"]): float(row["difference_in_paper_sd"])
+        for row in results.table2
+        if row["set"] in BENCHMARKS and row["method"] in BASELINES
+    }
     within = sum(abs(value) <= 1 for value in own.values())
     columns = []
     for key in BASELINES:
@@ -133,8 +130,9 @@ def _baselines(results: Results) -> str:
         columns.append(f"{METHODS[key].label} {means:.2f} and {sds:.2f}")
     far = sorted((item for item in own.items() if abs(item[1]) > 1), key=lambda item: -abs(item[1]))
     cells = [f"{METHODS[key].label} on {name} ({value:+.1f})" for (name, key), value in far]
+    trials = max(int(row["trials"]) for row in results.table2 if row["set"] in BENCHMARKS)
     return (
-        f"over the {_trials(results.table2)} trials of Table 2, with {_run_with(results)}, {within} of {len(own)} "
+        f"over the {trials} trials of Table 2, with {_run_with(results)}, {within} of {len(own)} "
         "printed means are met within one printed standard deviation. Root mean squares of the means' differences "
         f"and of the logarithms of the standard deviations' ratios: {listed(columns)} (without "
         f"{METHODS[DOUBTFUL[1]].label} on {DOUBTFUL[0]}). Farther than one standard deviation: {listed(cells)}."
@@ -168,9 +166,9 @@ def _place(means: Mapping[str, float], keys: Iterable[str]) -> int:
 
 def _forensics(results: Results) -> list[Finding]:
     items = forensics.evidence(results.forensics_trials)
-    chosen = forensics_target.confirmed(items, results.made_with)
-    fresh = forensics_target.pick(results.forensics_fresh, chosen)
-    found = verdict.findings(items, fresh, results.ceilings)
+    chosen = confirmed(items, results.made_with)
+    fresh = pick(results.forensics_fresh, chosen)
+    found = conclusion(items, fresh, results.ceilings)
     return [item for item in found if item.subject != "The column"]  # Table 2 has it over more trials
 
 
@@ -213,11 +211,7 @@ def _proofs(results: Results) -> str:
 
 
 def _time(results: Results) -> str:
-    processor = sum(results.seconds[name][0] for name in TIMED)
+    processor = sum(results.seconds.values())
     return (
         f"all of this took {processor / 60:.1f} minutes of processor time, at least {processor / 120:.1f} on two cores."
     )
-
-
-def _trials(rows: Sequence[Row]) -> int:
-    return max(int(row["trials"]) for row in rows if row["set"] in BENCHMARKS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from llr_cvx.experiments.benchmarks import BENCHMARKS, load_benchmark
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.protocol import L1_RULES, OUTLIERS, ROLES, SCALINGS, Protocol
-from llr_cvx.experiments.trials import Run, Task, synthetic_source
+from llr_cvx.experiments.trials import SYNTHETIC, Run, Task
 
 #: The dimensions of Fig. 1(a).
 DIMENSIONS = tuple(range(10, 101, 10))
@@ -40,16 +40,17 @@ BASELINES: dict[str, tuple[str, ...]] = {
 }
 
 
-def table2(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
+def table2(
+    trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS, methods: Iterable[str] = METHODS
+) -> list[Task]:
     """All methods on all sets, trial by trial, so that an early stop leaves all sets equally complete."""
-    runs = tuple(Run(key, key, protocol) for key in METHODS)
-    return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
+    runs = tuple(Run(key, key, protocol) for key in methods)
+    return [Task("table2", name, trial, seed, name, protocol, runs) for trial in range(trials) for name in sets]
 
 
 def exact(trials: int, seed: int, protocol: Protocol, sets: Sequence[str] = BENCHMARKS) -> list[Task]:
     """The first draws of Table 2 again: LLR by `solve_fast` and by the conic solver."""
-    runs = tuple(Run(key, key, protocol) for key in ("llr", "llr_exact"))
-    return [Task("table2", name, name, trial, seed, protocol, runs) for trial in range(trials) for name in sets]
+    return table2(trials, seed, protocol, sets, ("llr", "llr_exact"))
 
 
 def synthetic_protocol(protocol: Protocol) -> Protocol:
@@ -62,19 +63,15 @@ def figure1(trials: int, seed: int, protocol: Protocol, dimensions: Sequence[int
     protocol = synthetic_protocol(protocol)
     runs = tuple(Run(key, key, protocol) for key in METHODS)
     return [
-        Task("figure1", f"d={d}", synthetic_source(d), trial, seed, protocol, runs)
+        Task("figure1", f"d={d}", trial, seed, f"{SYNTHETIC}{d}", protocol, runs)
         for trial in range(trials)
         for d in dimensions
     ]
 
 
-def protocol_grid(base: Protocol) -> list[Protocol]:
-    """Every combination of the choices that the paper leaves open."""
-    return _variants(base, *FACTORS)
-
-
-def _variants(base: Protocol, *factors: str) -> list[Protocol]:
-    """`base` with every combination of the named choices."""
+def protocol_grid(base: Protocol, factors: Iterable[str] = FACTORS) -> list[Protocol]:
+    """`base` with every combination of the choices that the paper leaves open, or of some of them."""
+    factors = tuple(factors)
     values = product(*(FACTORS[name] for name in factors))
     return [replace(base, **dict(zip(factors, combination, strict=True))) for combination in values]
 
@@ -87,13 +84,13 @@ def protocol_study(
     runs = tuple(
         Run(study_label(method, protocol), method, protocol)
         for method, factors in BASELINES.items()
-        for protocol in _variants(base, *factors)
+        for protocol in protocol_grid(base, factors)
     )
     plain = {name: getattr(base, name) for name in FACTORS if name not in DRAW_FACTORS}
     draws = dict.fromkeys(replace(protocol, **plain) for protocol in protocols)
     tasks: dict[tuple[str, int], Task] = {}
     for trial, protocol, name in product(range(trials), draws, sets):
-        task = Task("protocol", study_cell(name, protocol), name, trial, seed, protocol, runs)
+        task = Task("protocol", study_cell(name, protocol), trial, seed, name, protocol, runs)
         tasks.setdefault(task.key, task)
     return list(tasks.values())
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from llr_cvx.experiments import tables
-from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.plans import FACTORS
-from llr_cvx.experiments.printed import PRINTED_METHODS
 from llr_cvx.experiments.protocol import Protocol
 
 Row = Mapping[str, Any]
-
-_FILES = (
-    "table2", "table2_trials", "figure1", "figure1_trials", "exact", "protocol", "ceilings", "forensics_trials",
-    "forensics_fresh", "variants_trials",
-)  # fmt: skip
 
 #: The reports that name the time they took.
 TIMED = ("table2", "figure1", "variants", "exact", "protocol", "forensics")
@@ -27,7 +20,7 @@ TIMED = ("table2", "figure1", "variants", "exact", "protocol", "forensics")
 
 @dataclass(frozen=True)
 class Results:
-    """The stored files as rows, the protocol of Table 2, and the seconds that each run took, processor and clock."""
+    """The stored files as rows, the protocol of Table 2, and the processor time of each run in seconds."""
 
     table2: Sequence[Row]
     table2_trials: Sequence[Row]
@@ -40,14 +33,14 @@ class Results:
     forensics_fresh: Sequence[Row]
     variants_trials: Sequence[Row]
     made_with: Protocol
-    seconds: Mapping[str, tuple[float, float]]
+    seconds: Mapping[str, float]
 
 
 def read(folder: str | Path) -> Results:
     """The results in a folder; an error names the missing file and the command that makes it."""
     folder = Path(folder)
     rows = {}
-    for name in _FILES:
+    for name in (field.name for field in fields(Results) if field.name not in ("made_with", "seconds")):
         path = folder / f"{name}.csv"
         if not path.exists():
             target = "forensics" if name == "ceilings" else name.partition("_")[0]
@@ -57,13 +50,7 @@ def read(folder: str | Path) -> Results:
     made_with = Protocol(
         **{name: tables.value(_find(folder / "table2.md", rf"\| `{name}` \| ([\w-]+)")) for name in FACTORS}
     )
-    seconds = {
-        name: (
-            float(_find(folder / f"{name}.md", r"([\d.]+) s of processor time")),
-            float(_find(folder / f"{name}.md", r"([\d.]+) s by the clock")),
-        )
-        for name in TIMED
-    }
+    seconds = {name: float(_find(folder / f"{name}.md", r"([\d.]+) s of processor time")) for name in TIMED}
     return Results(**rows, made_with=made_with, seconds=seconds)
 
 
@@ -80,23 +67,3 @@ def _find(report: Path, pattern: str) -> str:
     if not found:
         raise ValueError(f"{report} has no match for {pattern!r}: run `llr-cvx reproduce {report.stem}` again")
     return found.group(1)
-
-
-def protocol_of(row: Row) -> Protocol:
-    """The protocol of a row of the study."""
-    return Protocol(**{name: row[name] for name in FACTORS})
-
-
-def tied(study: Sequence[Row]) -> list[Row]:
-    """The rows of the last stage that are at most two standard errors further from the paper than the closest."""
-    last = [row for row in study if row["trials"] == study[0]["trials"]]
-    return [row for row in last if row["excess"] <= 2.0 * row["excess_standard_error"]]
-
-
-def differences(table2: Sequence[Row]) -> dict[tuple[str, str], float]:
-    """(mean here - printed mean) / printed standard deviation, for each set and printed method."""
-    return {
-        (row["set"], row["method"]): float(row["difference_in_paper_sd"])
-        for row in table2
-        if row["set"] in BENCHMARKS and row["method"] in PRINTED_METHODS
-    }

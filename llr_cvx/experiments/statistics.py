@@ -11,7 +11,7 @@ from scipy import stats
 from llr_cvx.arrays import FloatArray
 from llr_cvx.store import Record
 
-#: Level of the t-test that decides what is bold.
+#: Level of the paired t-tests.
 SIGNIFICANCE_LEVEL = 0.05
 
 
@@ -23,20 +23,11 @@ class Summary(NamedTuple):
     n: int
 
 
-class Failure(NamedTuple):
-    """A trial in which a method gave no AUC, or LLR did not prove its gap."""
-
-    cell: str
-    trial: int
-    label: str
-    reason: str
-
-
-def table(records: Iterable[Record], cell: str, measure: str = "auc") -> dict[str, FloatArray]:
-    """AUC, or another measure, of each label over the trials of a cell, in trial order; nan where there is none."""
+def table(records: Iterable[Record], cell: str) -> dict[str, FloatArray]:
+    """AUC of each label over the trials of a cell, in trial order; nan where there is none."""
     rows = sorted((r for r in records if r["cell"] == cell), key=lambda r: int(r["trial"]))
     labels = list(rows[0]["results"]) if rows else []
-    return {x: np.array([row["results"][x].get(measure, np.nan) for row in rows], dtype=float) for x in labels}
+    return {x: np.array([row["results"][x].get("auc", np.nan) for row in rows], dtype=float) for x in labels}
 
 
 def wide(records: Iterable[Record], measures: Sequence[str] = ("auc",)) -> list[dict[str, Any]]:
@@ -80,67 +71,45 @@ def summarize(aucs: FloatArray) -> Summary:
     return Summary(float(found.mean()), sd, int(found.size))
 
 
-def comparable(aucs: Mapping[str, FloatArray], level: float = SIGNIFICANCE_LEVEL) -> set[str]:
-    """The label with the highest mean, and all that a paired t-test at `level` cannot distinguish from it.
+def comparable(aucs: Mapping[str, FloatArray]) -> set[str]:
+    """The label with the highest mean, and all that a paired t-test cannot distinguish from it.
 
     The test is paired because all methods see the same draws.
     """
-    means = {label: summarize(values).mean for label, values in aucs.items()}
-    known = {label: mean for label, mean in means.items() if np.isfinite(mean)}
-    if not known:
+    means = {label: summarize(values).mean for label, values in aucs.items() if np.isfinite(values).any()}
+    if not means:
         return set()
-    best = max(known, key=lambda label: known[label])
-    return {best} | {x for x in known if x != best and not differs(aucs[best], aucs[x], level)}
+    best = max(means, key=lambda label: means[label])
+    return {label for label in means if not differs(aucs[best], aucs[label])}
 
 
-def differs(a: FloatArray, b: FloatArray, level: float = SIGNIFICANCE_LEVEL) -> bool:
-    """Whether a paired t-test at `level` tells two columns of trials apart."""
+def differs(a: FloatArray, b: FloatArray) -> bool:
+    """Whether a paired t-test at `SIGNIFICANCE_LEVEL` tells two columns of trials apart."""
     difference = (a - b)[np.isfinite(a - b)]
     if difference.size < 2:
         return False
     if np.ptp(difference) == 0:
         return bool(difference[0] != 0)
-    return bool(stats.ttest_1samp(difference, 0.0).pvalue < level)
+    return bool(stats.ttest_1samp(difference, 0.0).pvalue < SIGNIFICANCE_LEVEL)
 
 
-def failures(records: Iterable[Record]) -> list[Failure]:
-    """All failures, trial by trial."""
+def compared(columns: Mapping[str, tuple[FloatArray, FloatArray]]) -> dict[int, list[str]]:
+    """The cases in which the first column is significantly above (1), below (-1) or level with (0) the second."""
+    found: dict[int, list[str]] = {1: [], 0: [], -1: []}
+    for case, (a, b) in columns.items():
+        found[int(np.sign(np.nanmean(a - b))) if differs(a, b) else 0].append(case)
+    return found
+
+
+def flat(
+    records: Iterable[Record],
+    columns: Sequence[str] = ("auc", "gap", "seconds", "failed"),
+    cell: str = "cell",
+    label: str = "method",
+) -> list[dict[str, Any]]:
+    """One row per trial and label, as in the trial files; empty where there is no value."""
     return [
-        Failure(record["cell"], record["trial"], label, result["failed"])
+        {cell: record["cell"], "trial": record["trial"], label: name, **{c: result.get(c, "") for c in columns}}
         for record in records
-        for label, result in record["results"].items()
-        if "failed" in result
-    ]
-
-
-def worst_gap(records: Iterable[Record]) -> tuple[float, int]:
-    """The largest proven relative gap of LLR, and the number of fits considered; not those of the conic solver."""
-    results = [result for record in records for label, result in record["results"].items() if label != "llr_exact"]
-    gaps = [result["gap"] for result in results if "gap" in result]
-    return (max(gaps), len(gaps)) if gaps else (float("nan"), 0)
-
-
-def core_seconds(records: Sequence[Record]) -> dict[str, float]:
-    """Processor time of each method, summed over trials."""
-    total: dict[str, float] = {}
-    for record in records:
-        for label, result in record["results"].items():
-            total[label] = total.get(label, 0.0) + float(result["seconds"])
-    return total
-
-
-def flat(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row per trial and method, as in the trial files."""
-    return [
-        {
-            "cell": record["cell"],
-            "trial": record["trial"],
-            "method": label,
-            "auc": result.get("auc", ""),
-            "gap": result.get("gap", ""),
-            "seconds": result["seconds"],
-            "failed": result.get("failed", ""),
-        }
-        for record in records
-        for label, result in record["results"].items()
+        for name, result in record["results"].items()
     ]

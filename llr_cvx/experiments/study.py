@@ -1,20 +1,29 @@
-"""Find the protocol closest to the printed values of the baselines, which share what the paper leaves open.
+"""`llr-cvx reproduce protocol`: the protocol closest to the printed values of the baselines.
 
-LLR takes no part: its printed column is what the reproduction tests, so it must not choose the protocol.
+The baselines share what the paper leaves open. LLR takes no part: its printed column is what the reproduction tests, so
+it must not choose the protocol.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.experiments import plans, statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
+from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.plans import BASELINES, DRAW_FACTORS, FACTORS, study_cell, study_label
 from llr_cvx.experiments.printed import DOUBTFUL, PRINTED_TRIALS, TABLE2
 from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.experiments.session import Setting, closing, environment, run_and_store, summary, write
+from llr_cvx.store import Record
+
+#: One protocol and how it compares with the paper; `rank` says what the columns are.
+Row = Mapping[str, Any]
 
 #: How many of the closest draws the second stage looks at with more trials, and how many times as many.
 FINALISTS, FINAL_FACTOR = 4, 3
@@ -23,71 +32,81 @@ FINALISTS, FINAL_FACTOR = 4, 3
 BOOTSTRAP_RESAMPLES, BOOTSTRAP_SEED = 200, 0
 
 
-class Fit(NamedTuple):
-    """How a protocol compares with the paper.
+def protocol(setting: Setting) -> dict[str, Any]:
+    """Run the study, write the report, and say where the default stands."""
+    grid = plans.protocol_grid(setting.protocol)
+    records, _ = _run(setting, grid, setting.trials)
+    first = rank(statistics.by_trial(statistics.wide(records)), grid, setting.trials)
+    more, facts = _run(setting, finalists(first, setting.protocol), FINAL_FACTOR * setting.trials)
+    records = list({(record["cell"], record["trial"]): record for record in (*records, *more)}.values())
+    facts, trials = summary(records, facts["clock_seconds"]), statistics.wide(records)
+    rows = two_stages(trials, setting.trials, setting.protocol)
+    parts = [
+        "# Protocol study: which choices come closest to the printed baselines",
+        report(rows, setting.protocol, setting.trials),
+        closing(facts),
+        "## Versions",
+        environment(setting),
+    ]
+    return {
+        "closest": protocol_of(rows[0], setting.protocol).as_dict(),
+        "distance": rows[0]["distance"],
+        "default_is_number": place(rows, setting.protocol),
+        **facts,
+        "files": write(setting.out, "protocol", parts, {"protocol": rows, "protocol_trials": trials}),
+    }
 
-    Attributes
-    ----------
-    protocol : Protocol
-    distance : float
-        sqrt(means^2 + 2 sds^2). The divergence of two normal distributions is z^2/2 + log(sd ratio)^2 to second order,
-        so this is the square root of twice the mean divergence of printed and measured results.
-    excess, excess_error : float
-        Its distance minus that of the closest protocol with as many trials, and the bootstrap standard error of that.
-    trials : int
-        Trials in each cell: more for the finalists.
-    means, sds : float
-        Root mean squares, over sets and baselines, of z = (mean here - printed mean) / printed sd, and of
-        log(sd here / printed sd); without the printed value that the paper contradicts (`printed.DOUBTFUL`).
-    with_doubtful : float
-        The distance with that value.
-    by_method : dict
-        (means, sds) of each baseline alone.
-    """
 
-    protocol: Protocol
-    distance: float
-    excess: float
-    excess_error: float
-    trials: int
-    means: float
-    sds: float
-    with_doubtful: float
-    by_method: dict[str, tuple[float, float]]
+def _run(setting: Setting, protocols: Sequence[Protocol], trials: int) -> tuple[list[Record], dict[str, Any]]:
+    """The trials of some protocols; both stages share one store."""
+    tasks = plans.protocol_study(trials, setting.seed, protocols)
+    return run_and_store(setting, "protocol", tasks, {"factors": FACTORS, "baselines": BASELINES})
+
+
+def two_stages(trials: Sequence[Row], n_trials: int, base: Protocol) -> list[dict[str, Any]]:
+    """The finalists, ranked by all their trials, then the others by the trials that all have."""
+    aucs = statistics.by_trial(trials)
+    first = rank(aucs, plans.protocol_grid(base), n_trials)
+    chosen = finalists(first, base)
+    last = rank(aucs, chosen, FINAL_FACTOR * n_trials)
+    return last + [row for row in first if protocol_of(row, base) not in chosen]
 
 
 def rank(
-    aucs: Mapping[tuple[str, str], FloatArray],
-    protocols: Sequence[Protocol],
-    trials: int,
-    sets: Sequence[str] = BENCHMARKS,
-) -> list[Fit]:
-    """The protocols, closest first, from the first trials of each cell and label."""
+    aucs: Mapping[tuple[str, str], FloatArray], protocols: Sequence[Protocol], trials: int
+) -> list[dict[str, Any]]:
+    """The protocols, closest first, from the first trials of each cell and label: one row each, as in the CSV file.
+
+    A row has the choices of a protocol and, as the report explains them, *distance*, *means* and *sds*, of all
+    baselines and of each, and *excess* with its bootstrap standard error. `printed.DOUBTFUL`, which the paper
+    contradicts, counts in *with_doubtful* alone. *distance* is the square root of twice the mean divergence of printed
+    and measured results: that of two normal distributions is z^2/2 + log(sd ratio)^2 to second order.
+    """
     values = np.array(
-        [[[aucs[study_cell(s, p), study_label(m, p)][:trials] for m in BASELINES] for s in sets] for p in protocols]
+        [
+            [[aucs[study_cell(s, p), study_label(m, p)][:trials] for m in BASELINES] for s in BENCHMARKS]
+            for p in protocols
+        ]
     )
-    sure = np.array([[(s, m) != DOUBTFUL for m in BASELINES] for s in sets])
-    z2, log2 = squared_distances(values, sets)
+    sure = np.array([[(s, m) != DOUBTFUL for m in BASELINES] for s in BENCHMARKS])
+    z2, log2 = squared_distances(values, BENCHMARKS)
     distance = _distance(z2, log2, sure)
-    error = _excess_error(values, sets, sure, int(np.argmin(distance)))
-    fits = [
-        Fit(
-            protocol=protocol,
-            distance=float(distance[p]),
-            excess=float(distance[p] - distance.min()),
-            excess_error=float(error[p]),
-            trials=trials,
-            means=float(np.sqrt(z2[p][sure].mean())),
-            sds=float(np.sqrt(log2[p][sure].mean())),
-            with_doubtful=float(_distance(z2[p], log2[p], np.ones_like(sure))),
-            by_method={
-                m: (float(np.sqrt(z2[p, sure[:, k], k].mean())), float(np.sqrt(log2[p, sure[:, k], k].mean())))
-                for k, m in enumerate(BASELINES)
-            },
-        )
-        for p, protocol in enumerate(protocols)
+    columns = {
+        "distance": distance,
+        "excess": distance - distance.min(),
+        "excess_standard_error": _excess_error(values, sure, int(np.argmin(distance))),
+        "trials": np.full(len(protocols), trials),
+        "means": _root_mean(z2, sure),
+        "sds": _root_mean(log2, sure),
+        "with_doubtful": _root_mean(z2 + 2.0 * log2, np.ones_like(sure)),
+        **{f"means_{m}": _root_mean(z2, (sure[:, k], k)) for k, m in enumerate(BASELINES)},
+        **{f"sds_{m}": _root_mean(log2, (sure[:, k], k)) for k, m in enumerate(BASELINES)},
+    }
+    rows = [
+        {**{name: getattr(p, name) for name in FACTORS}, **{name: column[i].item() for name, column in columns.items()}}
+        for i, p in enumerate(protocols)
     ]
-    return sorted(fits, key=lambda fit: fit.distance)
+    return sorted(rows, key=lambda row: float(row["distance"]))
 
 
 def squared_distances(
@@ -120,7 +139,12 @@ def _distance(z2: FloatArray, log2: FloatArray, cells: FloatArray) -> FloatArray
     return np.asarray(np.sqrt((z2 + 2.0 * log2)[..., cells].mean(axis=-1)))
 
 
-def _excess_error(values: FloatArray, sets: Sequence[str], cells: FloatArray, closest: int) -> FloatArray:
+def _root_mean(squares: FloatArray, cells: Any) -> FloatArray:
+    """Root mean square over some cells of each protocol."""
+    return np.sqrt([of_one[cells].mean() for of_one in squares])
+
+
+def _excess_error(values: FloatArray, cells: FloatArray, closest: int) -> FloatArray:
     """Bootstrap over trials, which all protocols share, so that common variation cancels."""
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     trials = values.shape[-1]
@@ -128,41 +152,91 @@ def _excess_error(values: FloatArray, sets: Sequence[str], cells: FloatArray, cl
     with np.errstate(invalid="ignore"):  # nan for protocols that lack an AUC: their distance is infinite
         for _ in range(BOOTSTRAP_RESAMPLES):
             chosen = rng.integers(trials, size=trials)
-            distance = _distance(*squared_distances(values[..., chosen], sets), cells)
+            distance = _distance(*squared_distances(values[..., chosen], BENCHMARKS), cells)
             excess.append(distance - distance[closest])
         return np.asarray(np.std(excess, axis=0))
 
 
-def marginals(fits: Sequence[Fit]) -> list[dict[str, Any]]:
-    """For each value of each choice, the closest protocol with it: how much the choice matters."""
-    rows = []
-    for factor, options in FACTORS.items():
-        for value in options:
-            best = min((fit for fit in fits if getattr(fit.protocol, factor) == value), key=lambda fit: fit.distance)
-            rows.append(
-                {"choice": factor, "value": value, "distance": best.distance, "means": best.means, "sds": best.sds}
-            )
-    return rows
+# ---- what the rows say ------------------------------------------------------------------------------
 
 
-def tied(fits: Sequence[Fit]) -> list[Fit]:
+def protocol_of(row: Row, base: Protocol | None = None) -> Protocol:
+    """The protocol of a row: its choices, and all else from `base`."""
+    return replace(base or Protocol(), **{name: row[name] for name in FACTORS})
+
+
+def place(rows: Sequence[Row], default: Protocol) -> int:
+    """The rank of a protocol."""
+    return 1 + [protocol_of(row, default) for row in rows].index(default)
+
+
+def closest_with(rows: Sequence[Row], choice: str, value: Any) -> Row:
+    """The closest protocol that has a value of a choice."""
+    return min((row for row in rows if row[choice] == value), key=lambda row: float(row["distance"]))
+
+
+def tied(rows: Sequence[Row]) -> list[Row]:
     """The protocols of the last stage that are at most two standard errors further from the paper than the closest."""
-    return [fit for fit in fits if fit.trials == fits[0].trials and fit.excess <= 2.0 * fit.excess_error]
+    last = [row for row in rows if row["trials"] == rows[0]["trials"]]
+    return [row for row in last if row["excess"] <= 2.0 * row["excess_standard_error"]]
 
 
-def finalists(fits: Sequence[Fit]) -> list[Protocol]:
-    """The protocols that share a draw with one of the closest, in the order of the fits.
+def finalists(rows: Sequence[Row], base: Protocol) -> list[Protocol]:
+    """The protocols that share a draw with one of the closest, in the order of the rows.
 
     Beside the closest draws these are, for each choice, the closest with each value that is not yet excluded.
     """
-    draws = dict.fromkeys(draw_of(fit.protocol) for fit in fits)
-    level = {draw_of(fit.protocol): None for fit in tied(fits)}
-    kept = set(list(draws)[:FINALISTS])
-    for k, name in enumerate(DRAW_FACTORS):
-        kept |= {next(d for d in draws if d[k] == value) for value in FACTORS[name] if value in {d[k] for d in level}}
-    return [fit.protocol for fit in fits if draw_of(fit.protocol) in kept]
+    draws = list(dict.fromkeys(draw_of(row) for row in rows))
+    level = {draw_of(row) for row in tied(rows)}
+    kept = set(draws[:FINALISTS])
+    for k in range(len(DRAW_FACTORS)):
+        kept |= {next(draw for draw in draws if draw[k] == value) for value in {draw[k] for draw in level}}
+    return [protocol_of(row, base) for row in rows if draw_of(row) in kept]
 
 
-def draw_of(protocol: Protocol) -> tuple[Any, ...]:
+def draw_of(row: Row) -> tuple[Any, ...]:
     """The choices that decide how samples are drawn and scaled."""
-    return tuple(getattr(protocol, name) for name in DRAW_FACTORS)
+    return tuple(row[name] for name in DRAW_FACTORS)
+
+
+def report(rows: Sequence[Row], default: Protocol, trials: int, shown: int = 12) -> str:
+    """The protocol study as Markdown: rank of the default, closest protocols, effect of each choice."""
+    means, sds = noise(FINAL_FACTOR * trials)
+    labels = [f"{METHODS[key].label} {what}" for what in ("means", "sds") for key in BASELINES]
+    header = [*FACTORS, "distance", "excess", "±", "trials", "means", "sds", "with LOF on Flare", *labels]
+    best = {(name, v): closest_with(rows, name, v) for name, values in FACTORS.items() for v in values}
+    choices = [[*choice, *(row[column] for column in ("distance", "means", "sds"))] for choice, row in best.items()]
+    return "\n\n".join(
+        [
+            f"Baselines only, since LLR's column is what is tested. All protocols are compared over {trials} trials, "
+            f"then those with the {FINALISTS} closest draws, and with the closest one for each value that is not yet "
+            f"excluded, over {FINAL_FACTOR * trials}. *means* is the root mean square of (mean here - printed mean) / "
+            "printed standard deviation, *sds* that of log(standard deviation here / printed). The distance is "
+            "√(means² + 2 sds²): its square is, to second order, twice the mean divergence of two normal "
+            f"distributions. Were a finalist the paper's own, sampling alone would give {means:.2f} and {sds:.2f}. "
+            "LOF on Flare solar, 0.415, is left out: the average printed for LOF, 0.565, is that of its rows only if "
+            "this one counts as 1 - 0.415. *excess* is the distance minus the closest one of the stage, with its "
+            "bootstrap standard error.",
+            _standing(rows, default),
+            f"## The {shown} closest of {len(rows)} protocols",
+            "All of them are in `protocol.csv`, the trials in `protocol_trials.csv`.",
+            tables.markdown(header, tables.rounded([row.values() for row in rows[:shown]], ".2f")),
+            "## What each choice matters",
+            "For each value of each choice, the closest protocol that has it.",
+            tables.markdown(
+                ["choice", "value", "closest distance with it", "its means", "its sds"], tables.rounded(choices, ".2f")
+            ),
+        ]
+    )
+
+
+def _standing(rows: Sequence[Row], default: Protocol) -> str:
+    """How many protocols are tied with the closest, and the rank of the default."""
+    number = place(rows, default)
+    own = rows[number - 1]
+    behind = f"number {number}, further away by {own['excess']:.3f} ± {own['excess_standard_error']:.3f}"
+    return (
+        f"The default protocol of this package is {behind if number > 1 else 'the closest'}. {len(tied(rows))} "
+        "protocols, the closest among them, are further away than it by at most two standard errors: these trials do "
+        "not tell them apart."
+    )

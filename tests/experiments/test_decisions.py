@@ -25,10 +25,10 @@ def test_a_draw_holds_what_it_says():
 
 def test_plain_outliers_are_found():
     outcome = decide(small(100), 1.0, 0)
-    assert outcome.auc > 0.99
-    assert outcome.found > 0.9
-    assert outcome.false == 0.0
-    assert 1 <= outcome.reasons <= 3
+    assert outcome["auc"] > 0.99
+    assert outcome["found"] > 0.9
+    assert outcome["false_discoveries"] == 0.0
+    assert 1 <= outcome["reasons"] <= 3
 
 
 @pytest.mark.long

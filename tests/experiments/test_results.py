@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from llr_cvx.cli import main
 from llr_cvx.cli.cmd_reproduce import DEFAULT_TRIALS
-from llr_cvx.experiments import findings, plans, statistics, study_report, tables
+from llr_cvx.experiments import findings, plans, statistics, study, tables
 from llr_cvx.experiments import results as stored
 from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.methods import METHODS
@@ -40,23 +40,23 @@ def test_the_default_protocol_is_the_closest_of_the_study(results):
     finals = [row["distance"] for row in results.protocol if row["trials"] == results.protocol[0]["trials"]]
     assert finals == sorted(finals)
     assert len(finals) < len(results.protocol)
-    assert stored.protocol_of(results.protocol[0]) == Protocol()
+    assert study.protocol_of(results.protocol[0]) == Protocol()
 
 
 def test_the_study_is_that_of_its_trials():
     """The whole report, ranking included, from the stored AUCs."""
     rows = tables.read_csv(RESULTS / "protocol_trials.csv")
     trials = DEFAULT_TRIALS["protocol"]
-    fits = study_report.two_stages(rows, trials, Protocol())
+    fits = study.two_stages(rows, trials, Protocol())
     text = (RESULTS / "protocol.md").read_text(encoding="utf-8")
-    assert study_report.report(fits, Protocol(), trials) in text
+    assert study.report(fits, Protocol(), trials) in text
     kept = tables.read_csv(RESULTS / "protocol.csv")
-    for row, again in zip(kept, study_report.rows(fits), strict=True):
+    for row, again in zip(kept, fits, strict=True):
         assert {name: row[name] for name in plans.FACTORS} == {name: again[name] for name in plans.FACTORS}
         assert row["distance"] == pytest.approx(again["distance"], rel=1e-9)
     changed = [{**row, "trial 0": 0.5} if row["label"] == "osvm" else row for row in rows]
-    fits = study_report.two_stages(changed, trials, Protocol())
-    assert study_report.report(fits, Protocol(), trials) not in text
+    fits = study.two_stages(changed, trials, Protocol())
+    assert study.report(fits, Protocol(), trials) not in text
 
 
 def test_table2_and_the_exact_check_were_made_with_it(results):
@@ -67,7 +67,7 @@ def test_table2_and_the_exact_check_were_made_with_it(results):
 
 
 def test_the_study_tried_every_combination_once(results):
-    tried = [stored.protocol_of(row) for row in results.protocol]
+    tried = [study.protocol_of(row) for row in results.protocol]
     assert len(set(tried)) == len(tried)
     assert set(tried) == set(plans.protocol_grid(Protocol()))
 
@@ -75,7 +75,7 @@ def test_the_study_tried_every_combination_once(results):
 def test_the_study_says_where_the_default_stands(results):
     text = (RESULTS / "protocol.md").read_text(encoding="utf-8")
     assert "The default protocol of this package is the closest." in text
-    assert f" {len(stored.tied(results.protocol))} protocols, the closest among them, are further" in text
+    assert f" {len(study.tied(results.protocol))} protocols, the closest among them, are further" in text
     assert "It is the default." in said(results, "Protocol")
     second = replace(results, protocol=[results.protocol[1], results.protocol[0], *results.protocol[2:]])
     assert "The default is number 2." in said(second, "Protocol")
@@ -128,7 +128,7 @@ def test_the_exact_solver_agrees_on_every_set(results):
 
 def test_the_full_runs_keep_their_time(results):
     """Everything about the paper in 20 minutes on two cores."""
-    assert sum(processor for processor, _ in results.seconds.values()) <= 2 * 20 * 60
+    assert sum(results.seconds.values()) <= 2 * 20 * 60
 
 
 # ---- what is said about them -------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_the_docs_say_what_the_results_say(results):
     listed = re.findall(r"- \*\*(.+?):\*\*", section)
     assert {"What the baselines decide", "Baselines", "LLR in Table 2", "Conclusion", "Figure 1"} <= set(listed)
     for subject in listed:
-        line = findings.bullets([findings.Finding(subject, said(results, subject))])
+        line = tables.bullets([tables.Finding(subject, said(results, subject))])
         assert line in section, f"docs/reproduction.md should say:\n{line}"
 
 

@@ -17,7 +17,7 @@ from llr_cvx.cli import main
 from llr_cvx.experiments import plans, targets
 from llr_cvx.experiments.protocol import Protocol
 from llr_cvx.experiments.runner import Workers, run_all
-from llr_cvx.experiments.trials import Run, Task, attempt, draw, run_trial, synthetic_source
+from llr_cvx.experiments.trials import SYNTHETIC, Run, Task, attempt, draw, run_trial
 from llr_cvx.progress import Progress
 from llr_cvx.store import Store
 
@@ -27,8 +27,8 @@ HEADER = {"experiment": "small"}
 
 def small(trials=4, methods=("maxnorm", "lof", "ulsif"), d=4):
     runs = tuple(Run(key, key, PROTOCOL) for key in methods)
-    source = synthetic_source(d)
-    return [Task("small", f"d={d}", source, trial, 0, PROTOCOL, runs) for trial in range(trials)]
+    source = f"{SYNTHETIC}{d}"
+    return [Task("small", f"d={d}", trial, 0, source, PROTOCOL, runs) for trial in range(trials)]
 
 
 def numbers(records):
@@ -95,11 +95,11 @@ def test_kill_minus_nine(tmp_path):
     script = (
         "from llr_cvx.experiments.runner import Workers, run_all\n"
         "from llr_cvx.store import Store\n"
-        "from llr_cvx.experiments.trials import Run, Task, synthetic_source\n"
+        "from llr_cvx.experiments.trials import SYNTHETIC, Run, Task\n"
         "from llr_cvx.experiments.protocol import Protocol\n"
         "P = Protocol(scaling='none')\n"
         "runs = tuple(Run(k, k, P) for k in ('maxnorm', 'lof', 'ulsif'))\n"
-        "tasks = [Task('small', 'd=4', synthetic_source(4), t, 0, P, runs) for t in range(2000)]\n"
+        "tasks = [Task('small', 'd=4', t, 0, SYNTHETIC + '4', P, runs) for t in range(2000)]\n"
         f"run_all(tasks, Store({str(path)!r}, {HEADER!r}), Workers(jobs=2))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True)
@@ -135,15 +135,18 @@ def test_each_trial_is_on_disk_before_the_next_is_reported(tmp_path, monkeypatch
 def test_a_failing_method_is_recorded_not_dropped(tmp_path, monkeypatch):
     from llr_cvx.experiments import trials
     from llr_cvx.experiments.methods import METHODS
-    from llr_cvx.experiments.statistics import failures, summarize, table
+    from llr_cvx.experiments.session import summary
+    from llr_cvx.experiments.statistics import summarize, table
 
     def broken(*_):
         raise RuntimeError("no luck")
 
     monkeypatch.setitem(trials.METHODS, "lof", replace(METHODS["lof"], fit=broken))
     records = run(small(2), tmp_path / "trials.jsonl")
-    found = failures(records.values())
-    assert [(f.trial, f.label, f.reason) for f in found] == [(t, "lof", "RuntimeError: no luck") for t in (0, 1)]
+    found = summary(list(records.values()), 0.0)["failed"]
+    assert [(f["trial"], f["label"], f["reason"]) for f in found] == [
+        (t, "lof", "RuntimeError: no luck") for t in (0, 1)
+    ]
     assert summarize(table(records.values(), "d=4")["lof"]).n == 0
     assert summarize(table(records.values(), "d=4")["ulsif"]).n == 2
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llr_cvx.experiments import plans, statistics, study, study_report
+from llr_cvx.experiments import plans, statistics, study
 from llr_cvx.experiments.printed import TABLE2
 from llr_cvx.experiments.protocol import Protocol
 
@@ -35,26 +35,25 @@ def test_study_finds_the_closest_protocol(seed, shift, stretch):
     best = GRID[int(np.random.default_rng(seed).integers(len(GRID)))]
     fits = study.rank(invented(best, shift, stretch), GRID, 4)
     assert len(fits) == len(GRID)
-    assert fits[0].protocol == best
-    assert fits[0].distance == pytest.approx(0.0, abs=1e-9)
-    assert fits[1].distance > 0
-    assert fits[-1].means == pytest.approx(shift, abs=1e-9)
-    assert fits[-1].sds == pytest.approx(np.log(stretch), abs=1e-9)
-    assert fits[-1].distance == pytest.approx(np.sqrt(shift**2 + 2 * np.log(stretch) ** 2))
-    marginal = {(row["choice"], row["value"]): row["distance"] for row in study.marginals(fits)}
-    assert marginal["scaling", best.scaling] == pytest.approx(0.0, abs=1e-9)
-    assert marginal["n_outliers", best.n_outliers] == pytest.approx(0.0, abs=1e-9)
+    assert study.protocol_of(fits[0]) == best
+    assert fits[0]["distance"] == pytest.approx(0.0, abs=1e-9)
+    assert fits[1]["distance"] > 0
+    assert fits[-1]["means"] == pytest.approx(shift, abs=1e-9)
+    assert fits[-1]["sds"] == pytest.approx(np.log(stretch), abs=1e-9)
+    assert fits[-1]["distance"] == pytest.approx(np.sqrt(shift**2 + 2 * np.log(stretch) ** 2))
+    for name in plans.FACTORS:
+        assert study.closest_with(fits, name, getattr(best, name))["distance"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_finalists_share_a_draw_with_the_closest():
     best = replace(Protocol(), lof_neighbors=20)
     fits = study.rank(invented(best), GRID, 4)
-    chosen = study.finalists(fits)
-    closest = list(dict.fromkeys(study.draw_of(fit.protocol) for fit in fits))[: study.FINALISTS]
-    assert set(closest) <= {study.draw_of(protocol) for protocol in chosen}
+    chosen = study.finalists(fits, Protocol())
+    closest = list(dict.fromkeys(study.draw_of(fit) for fit in fits))[: study.FINALISTS]
+    assert set(closest) <= {study.draw_of(vars(protocol)) for protocol in chosen}
     level = study.tied(fits)
     for name in plans.DRAW_FACTORS:  # nothing that is still open is left out
-        assert {getattr(fit.protocol, name) for fit in level} <= {getattr(protocol, name) for protocol in chosen}
+        assert {fit[name] for fit in level} <= {getattr(protocol, name) for protocol in chosen}
     assert len(chosen) < len(GRID) / 4
     assert chosen[0] == best
     assert replace(best, lof_neighbors=5) in chosen
@@ -66,9 +65,9 @@ def test_two_stages_rank_the_finalists_first_and_by_all_their_trials():
     aucs = {key: np.full(4 * study.FINAL_FACTOR, np.nan) for key in invented(early)}
     for key, values in invented(early).items():
         aucs[key][:4] = values
-    chosen = study.finalists(study.rank(aucs, GRID, 4))
+    chosen = study.finalists(study.rank(aucs, GRID, 4), early)
     assert chosen[0] == early
-    late = next(protocol for protocol in chosen if study.draw_of(protocol) != study.draw_of(early))
+    late = next(protocol for protocol in chosen if study.draw_of(vars(protocol)) != study.draw_of(vars(early)))
     cells = {plans.study_cell(s, p) for s in plans.BENCHMARKS for p in chosen}
     for key, values in invented(late).items():
         if key[0] in cells:
@@ -78,15 +77,15 @@ def test_two_stages_rank_the_finalists_first_and_by_all_their_trials():
         | {f"trial {t}": "" if np.isnan(v) else v for t, v in enumerate(values)}
         for (cell, label), values in aucs.items()
     ]
-    fits = study_report.two_stages(rows, 4, Protocol())
-    assert fits[0].protocol == late
-    assert {fit.protocol for fit in fits[: len(chosen)]} == set(chosen)
-    assert len({fit.protocol for fit in fits}) == len(GRID)
-    assert {fit.trials for fit in fits[len(chosen) :]} == {4}
-    text = study_report.report(fits, late, 4)
+    fits = study.two_stages(rows, 4, Protocol())
+    assert study.protocol_of(fits[0]) == late
+    assert {study.protocol_of(fit) for fit in fits[: len(chosen)]} == set(chosen)
+    assert len({study.protocol_of(fit) for fit in fits}) == len(GRID)
+    assert {fit["trials"] for fit in fits[len(chosen) :]} == {4}
+    text = study.report(fits, late, 4)
     assert "The default protocol of this package is the closest." in text
-    assert "The default protocol of this package is number 2, further away by" in study_report.report(
-        fits, fits[1].protocol, 4
+    assert "The default protocol of this package is number 2, further away by" in study.report(
+        fits, study.protocol_of(fits[1]), 4
     )
 
 
@@ -97,15 +96,15 @@ def test_the_doubtful_value_and_missing_trials():
         if key[0].startswith("Flare solar") and key[1].startswith("lof"):
             aucs[key] = aucs[key] + 0.3
     fits = study.rank(aucs, GRID, 4)
-    assert fits[0].protocol == best
-    assert fits[0].distance == pytest.approx(0.0, abs=1e-9)
-    assert fits[0].with_doubtful > 0.5
+    assert study.protocol_of(fits[0]) == best
+    assert fits[0]["distance"] == pytest.approx(0.0, abs=1e-9)
+    assert fits[0]["with_doubtful"] > 0.5
     gone = {key: np.full(4, np.nan) if key[1] == "lof/lof_neighbors=20" else v for key, v in aucs.items()}
     fits = study.rank(gone, GRID, 4)
     half = len(fits) // 2
-    assert {fit.protocol.lof_neighbors for fit in fits[:half]} == {5}
-    assert all(np.isinf(fit.distance) for fit in fits[half:])
-    assert all(np.isfinite(fit.distance) for fit in study.tied(fits))
+    assert {fit["lof_neighbors"] for fit in fits[:half]} == {5}
+    assert all(np.isinf(fit["distance"]) for fit in fits[half:])
+    assert all(np.isfinite(fit["distance"]) for fit in study.tied(fits))
 
 
 def test_what_sampling_alone_gives():

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from llr_cvx.cli import main
 from llr_cvx.experiments import tables
-from llr_cvx.experiments.variants import data, report, trials
-from llr_cvx.experiments.words import bullets
+from llr_cvx.experiments.tables import bullets
+from llr_cvx.experiments.variants import report, trials
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install .[plots]")
 
@@ -21,10 +21,10 @@ def stored():
     return report.read(tables.read_csv(RESULTS / "variants_trials.csv"))
 
 
-@pytest.mark.parametrize("name", data.VARIANTS)
+@pytest.mark.parametrize("name", trials.VARIANTS)
 def test_planted_features_are_the_shifted_ones(name):
-    variant = data.VARIANTS[name]
-    samples = [data.make(variant, 6, np.random.default_rng(seed)) for seed in range(300)]
+    variant = trials.VARIANTS[name]
+    samples = [trials.make(variant, 6, np.random.default_rng(seed)) for seed in range(300)]
     assert (samples[0].is_outlier.sum(), len(samples[0].X_inlier)) == (variant.n_outlier, 200)
     rows = np.vstack([s.X_test[s.is_outlier] for s in samples])
     planted = np.vstack([s.planted[s.is_outlier] for s in samples])
@@ -43,15 +43,15 @@ def test_selection_by_hand():
     importance = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
     planted = np.array([[True, False, True, False], [True, True, False, False], [True, True, False, False]])
     found = trials.selection(importance, planted)
-    assert found.precision == pytest.approx((2 / 3 + 0 + 0) / 3)
-    assert found.recall == pytest.approx((1 + 0 + 0) / 3)
-    assert found.first_two == pytest.approx((1 / 2 + 0 + 0) / 3)
+    assert found["precision"] == pytest.approx((2 / 3 + 0 + 0) / 3)
+    assert found["recall"] == pytest.approx((1 + 0 + 0) / 3)
+    assert found["first_two"] == pytest.approx((1 / 2 + 0 + 0) / 3)
 
 
 @pytest.mark.long
 def test_the_command_writes_its_files_and_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "N_INLIER", 60)
-    monkeypatch.setattr(data, "N_TEST_INLIER", 30)
+    monkeypatch.setattr(trials, "N_INLIER", 60)
+    monkeypatch.setattr(trials, "N_TEST_INLIER", 30)
     monkeypatch.setattr(trials, "DIMENSIONS", (10,))
     monkeypatch.setattr("llr_cvx.experiments.variants.figure.DIMENSIONS", (10,))
     command = ["reproduce", "variants", "--trials", "2", "--jobs", "1", "--out", str(tmp_path)]

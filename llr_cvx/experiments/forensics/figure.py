@@ -9,11 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from llr_cvx.experiments.benchmarks import BENCHMARKS
-from llr_cvx.experiments.figures import save
 from llr_cvx.experiments.forensics.report import Evidence, honest, leaks
 from llr_cvx.experiments.printed import TABLE2
-
-__all__ = ["draw", "save"]
 
 
 def draw(items: Sequence[Evidence], fresh: Sequence[Evidence], ceilings: Sequence[Mapping[str, Any]]) -> Figure:

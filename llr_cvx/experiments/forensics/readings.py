@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -14,10 +14,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from llr_cvx.arrays import FloatArray, row_dot
 from llr_cvx.detection.settings import DETECTION
+from llr_cvx.experiments.benchmarks import BENCHMARKS
 from llr_cvx.experiments.methods._base import pool
 from llr_cvx.experiments.methods.localized import MAX_ITER, llr_problem, tied
 from llr_cvx.experiments.plans import FACTORS
 from llr_cvx.experiments.protocol import Protocol
+from llr_cvx.experiments.trials import Draw, Measure, Task, Trial, auc, draw
 from llr_cvx.graph import build_graph
 from llr_cvx.problem import Problem
 from llr_cvx.solvers.algorithm1 import minimise_surrogate, weights
@@ -29,6 +31,11 @@ LAMBDAS = (0.01, 0.1, 1.0, 10.0)
 #: Conjugate-gradient steps in each iteration of Algorithm 1.
 CG_ITERATIONS = 30
 
+#: What a reading is judged by: test rows, as it should be, or the leak: all pooled rows, where the known inliers count
+#: as rows that were rightly found normal.
+TEST, POOLED = "test rows", "leak: pooled rows"
+MEASURES = (TEST, POOLED)
+
 #: Scores of the pooled rows, known inliers first; nan for rows that get none.
 Score = Callable[[FloatArray, FloatArray, Protocol], FloatArray]
 
@@ -36,8 +43,7 @@ Score = Callable[[FloatArray, FloatArray, Protocol], FloatArray]
 class Reading(NamedTuple):
     """One reading of the paper: how samples are drawn and scaled (by `protocol`) and how they are scored."""
 
-    kind: str
-    name: str
+    label: str  # its kind and its name, unique among the readings of a draw
     protocol: Protocol
     score: Score
 
@@ -46,50 +52,44 @@ class Reading(NamedTuple):
         """What the samples depend on, beside the set."""
         return f"{self.protocol.n_outliers}/{self.protocol.scaling}"
 
-    @property
-    def label(self) -> str:
-        """Kind and name, unique among the readings of a draw."""
-        return f"{self.kind}: {self.name}"
-
 
 def readings(default: Protocol) -> list[Reading]:
     """All readings: draws and scalings, penalties under three draws, the rest under the default draw."""
     found = []
     for scaling, n_outliers, intercept in product(FACTORS["scaling"], FACTORS["n_outliers"], (False, True)):
         protocol = replace(default, scaling=scaling, n_outliers=n_outliers, intercept=intercept)
-        found.append(Reading("draw", "with a constant" if intercept else "as written", protocol, optimum))
+        found.append(Reading(f"draw: {'with a constant' if intercept else 'as written'}", protocol, optimum))
     for base in (default, replace(default, n_outliers="ten"), replace(default, scaling="minmax")):
         pairs = [*product(LAMBDAS, LAMBDAS), (DETECTION["lambda1"], DETECTION["lambda2"])]
         for lambda1, lambda2 in pairs:
             if (lambda1, lambda2) != (default.lambda1, default.lambda2):
                 protocol = replace(base, lambda1=lambda1, lambda2=lambda2)
-                found.append(Reading("penalties", f"λ1 = {lambda1:g}, λ2 = {lambda2:g}", protocol, optimum))
-    found += [Reading("graph", f"K = {K}", replace(default, n_neighbors=K), optimum) for K in (3, 10, 20)]
-    found.append(Reading("graph", "σ = median distance", replace(default, sigma="pairwise"), optimum))
-    rest: dict[tuple[str, str], Score] = {
-        ("graph", "σ halved"): partial(optimum, width=0.5),
-        ("graph", "σ doubled"): partial(optimum, width=2.0),
-        ("graph", "R = 1 on the edges"): partial(optimum, width=1e6),
-        ("model", "each pair counted once"): partial(optimum, coupling=0.5),
-        ("model", "C_g without its factor 1/2"): partial(optimum, coupling=2.0),
-        ("model", "sums over test rows only"): test_rows_only,
-        ("model", "labels swapped, ratio as printed"): swapped,
-        ("model", "score -‖w‖₁, as in Fig. 1(b)"): weight_size,
-        ("algorithm", "C_e by the norm of a feature's row"): partial(iterate, steps=10, exclusive="features"),
-        ("algorithm", "C_g of the directed graph, as printed"): partial(iterate, steps=10, directed=True),
-        ("algorithm", "penalty ‖W‖² in the first step, ε = 1e-9, 10 steps"): partial(
+                found.append(Reading(f"penalties: λ1 = {lambda1:g}, λ2 = {lambda2:g}", protocol, optimum))
+    found += [Reading(f"graph: K = {K}", replace(default, n_neighbors=K), optimum) for K in (3, 10, 20)]
+    found.append(Reading("graph: σ = median distance", replace(default, sigma="pairwise"), optimum))
+    rest: dict[str, Score] = {
+        "graph: σ halved": partial(optimum, width=0.5),
+        "graph: σ doubled": partial(optimum, width=2.0),
+        "graph: R = 1 on the edges": partial(optimum, width=1e6),
+        "model: each pair counted once": partial(optimum, coupling=0.5),
+        "model: C_g without its factor 1/2": partial(optimum, coupling=2.0),
+        "model: sums over test rows only": test_rows_only,
+        "model: labels swapped, ratio as printed": swapped,
+        "model: score -‖w‖₁, as in Fig. 1(b)": weight_size,
+        "algorithm: C_e by the norm of a feature's row": partial(iterate, steps=10, exclusive="features"),
+        "algorithm: C_g of the directed graph, as printed": partial(iterate, steps=10, directed=True),
+        "algorithm: penalty ‖W‖² in the first step, ε = 1e-9, 10 steps": partial(
             iterate, steps=10, epsilon=1e-9, identity=True
         ),
-        ("algorithm", "penalty ‖W‖² in the first step, ε = 1e-9, ridge 0.001, 10 steps"): partial(
+        "algorithm: penalty ‖W‖² in the first step, ε = 1e-9, ridge 0.001, 10 steps": partial(
             iterate, steps=10, epsilon=1e-9, identity=True, ridge=1e-3
         ),
     }
-    for steps in (1, 2, 5, 20):
-        rest["algorithm", f"Algorithm 1 after {steps} step{'s' * (steps > 1)}"] = partial(iterate, steps=steps)
-    for steps in (1, 5, 20):
-        name = f"Algorithm 1 from a random W after {steps} step{'s' * (steps > 1)}"
-        rest["algorithm", name] = partial(iterate, steps=steps, spread=1.0)
-    return found + [Reading(kind, name, default, score) for (kind, name), score in rest.items()]
+    for start, spread, stops in (("", 0.0, (1, 2, 5, 20)), (" from a random W", 1.0, (1, 5, 20))):
+        for steps in stops:
+            label = f"algorithm: Algorithm 1{start} after {steps} step{'s' * (steps > 1)}"
+            rest[label] = partial(iterate, steps=steps, spread=spread)
+    return found + [Reading(label, default, score) for label, score in rest.items()]
 
 
 # ---- the model, solved ----------------------------------------------------------------------------
@@ -202,3 +202,46 @@ def directed_laplacian(problem: Problem, W: FloatArray, epsilon: float) -> csr_a
     gap = np.sqrt(((W[i] - W[j.ravel()]) ** 2).sum(axis=1) + epsilon**2)
     c = coo_array((np.exp(-0.5 * (distance.ravel() / sigma) ** 2) / gap, (i, j.ravel())), shape=(len(W),) * 2).tocsr()
     return csr_array(diags_array(np.asarray(c.sum(axis=1)).ravel()) - 0.5 * (c + c.T))
+
+
+# ---- trials: all readings of a draw on the same samples --------------------------------------------
+
+
+@dataclass(frozen=True)
+class Examination(Trial):
+    """The readings of a draw on a set, judged on test rows and, as a leak, on all pooled rows."""
+
+    seed: int
+    source: str
+    readings: tuple[Reading, ...]
+
+    def measures(self) -> Mapping[str, Measure]:
+        """What each reading gives. The draws are those of Table 2."""
+        protocol = self.readings[0].protocol
+        samples = draw(Task("table2", self.source, self.trial, self.seed, self.source, protocol, ()))
+        return {reading.label: partial(_judge, reading, samples) for reading in self.readings}
+
+
+def plan(
+    trials: Sequence[int], seed: int, every: Sequence[Reading], sets: Sequence[str] = BENCHMARKS
+) -> list[Examination]:
+    """Trial by trial; readings that share a draw share its samples."""
+    draws: dict[str, list[Reading]] = {}
+    for reading in every:
+        draws.setdefault(reading.draw, []).append(reading)
+    return [
+        Examination("forensics", f"{s}/{drawn}", t, seed, s, tuple(group))
+        for t in trials
+        for s in sets
+        for drawn, group in draws.items()
+    ]
+
+
+def _judge(reading: Reading, samples: Draw) -> dict[str, float]:
+    X_inlier, X_test, is_outlier = samples
+    scores = reading.score(X_inlier, X_test, reading.protocol)
+    known, test = np.split(scores, [len(X_inlier)])
+    found = {TEST: auc(test, is_outlier)}
+    if np.isfinite(known).all():
+        found[POOLED] = auc(scores, np.concatenate([np.zeros(len(known), bool), is_outlier]))
+    return found

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.benchmarks import BENCHMARKS
-from llr_cvx.experiments.forensics.trials import MEASURES, POOLED, TEST
+from llr_cvx.experiments.forensics.readings import MEASURES, POOLED, TEST
 from llr_cvx.experiments.printed import PRINTED_TRIALS, TABLE2
 from llr_cvx.experiments.study import noise, squared_distances
 
@@ -124,15 +124,19 @@ def table_rows(items: Sequence[Evidence]) -> list[dict[str, Any]]:
     ]
 
 
+#: The columns of `_cells`.
+HEADER = ["mean AUC", "distance", "±", "sds", "within ½ sd"]
+
+
+def _cells(item: Evidence) -> list[str]:
+    numbers = [f"{item.means.mean():.3f}", *(f"{value:.2f}" for value in (item.distance, item.error, item.sds))]
+    return [*numbers, f"{item.within} of {len(BENCHMARKS)}"]
+
+
 def table(items: Sequence[Evidence]) -> str:
     """Readings as Markdown."""
-    header = ["reading", "draw", "mean AUC", "distance", "±", "sds", "within ½ sd", *BENCHMARKS]
-    body = [
-        [item.label, item.draw, f"{item.means.mean():.3f}", f"{item.distance:.2f}", f"{item.error:.2f}",
-         f"{item.sds:.2f}", f"{item.within} of {len(BENCHMARKS)}", *(f"{auc:.3f}" for auc in item.means)]
-        for item in items
-    ]  # fmt: skip
-    return tables.markdown(header, body)
+    body = [[item.label, item.draw, *_cells(item), *(f"{auc:.3f}" for auc in item.means)] for item in items]
+    return tables.markdown(["reading", "draw", *HEADER, *BENCHMARKS], body)
 
 
 def honest(items: Sequence[Evidence]) -> list[Evidence]:
@@ -153,7 +157,7 @@ def sections(items: Sequence[Evidence], fresh: Sequence[Evidence], shown: int = 
     for kind in dict.fromkeys(item.label.partition(": ")[0] for item in own):
         some = [item for item in own if item.label.startswith(f"{kind}: ")]
         spread = f"{some[0].distance:.2f} to {some[-1].distance:.2f}"
-        kinds.append([kind, len(some), spread, f"{some[0].name}"])
+        kinds.append([kind, len(some), spread, some[0].name])
     return "\n\n".join(
         [
             "## Readings on test rows",
@@ -175,13 +179,9 @@ def sections(items: Sequence[Evidence], fresh: Sequence[Evidence], shown: int = 
             f"closest leak and the leak with λ1 and λ2 exchanged, on {fresh[0].aucs.shape[1]} draws that took no "
             "part in the choice:",
             tables.markdown(
-                ["judged by", "reading", "draw", "mean AUC", "distance", "±", "sds", "within ½ sd", "p"],
-                [
-                    [i.measure, i.label, i.draw, f"{i.means.mean():.3f}", f"{i.distance:.2f}", f"{i.error:.2f}",
-                     f"{i.sds:.2f}", f"{i.within} of {len(BENCHMARKS)}", f"{i.p:.2g}"]
-                    for i in fresh
-                ],
+                ["judged by", "reading", "draw", *HEADER, "p"],
+                [[item.measure, item.label, item.draw, *_cells(item), f"{item.p:.2g}"] for item in fresh],
             ),
             "p is the chance of means so different from all seven printed ones if the reading were the paper's own.",
         ]
-    )  # fmt: skip
+    )

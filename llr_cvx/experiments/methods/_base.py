@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Flag, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,15 @@ class Outcome(NamedTuple):
 Fit = Callable[[FloatArray, FloatArray, Protocol, np.random.Generator], Outcome]
 
 
+class Property(Flag):
+    """What Table 1 says of a method, and whether its fit is a convex problem."""
+
+    NONLINEAR = auto()
+    SELECTS_FEATURES = auto()
+    RATIO_BASED = auto()  # hence inlier-based: it needs known inliers beside the test rows
+    CONVEX = auto()
+
+
 @dataclass(frozen=True)
 class Method:
     """One row of the registry.
@@ -38,10 +48,7 @@ class Method:
     ----------
     key, label : str
         Name in code and name in tables.
-    model : str
-        "Unsupervised" or "Inlier-based": the labels it needs.
-    nonlinear, selects_features, ratio_based, convex : bool
-        The other properties of Table 1, and whether the fit is a convex problem.
+    properties : Property
     parameters : str
         How its parameters are chosen, and on whose authority.
     fit : callable
@@ -49,13 +56,9 @@ class Method:
 
     key: str
     label: str
+    properties: Property
     parameters: str
     fit: Fit = field(repr=False)
-    model: str = "Unsupervised"
-    nonlinear: bool = False
-    selects_features: bool = False
-    ratio_based: bool = False
-    convex: bool = False
 
     def score(
         self,

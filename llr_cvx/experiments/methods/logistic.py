@@ -56,7 +56,7 @@ def _l1_deviance(X: FloatArray, y: FloatArray, lambdas: FloatArray, fold: IntArr
         train, held = fold != k, fold == k
         for i, lam in enumerate(lambdas):
             w, b = fit_l1_logistic(X[train], y[train], lam, intercept=True, seed=seed, tol=1e-3)
-            deviance[i] += np.logaddexp(0.0, -y[held] * (X[held] @ w + b)).sum()
+            deviance[i] += _deviance(y[held], X[held] @ w + b)
     return deviance
 
 
@@ -108,7 +108,7 @@ def kernel_logistic(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol
         beta = np.zeros(Z.shape[1])
         for i, lam in enumerate(KLR_LAMBDAS):
             beta = ridge_logistic(Z[train], y[train], lam, beta, tol=1e-4)
-            deviance[i] += np.logaddexp(0.0, -y[held] * (Z[held] @ beta)).sum()
+            deviance[i] += _deviance(y[held], Z[held] @ beta)
     lam = float(KLR_LAMBDAS[int(np.argmin(deviance))])
     beta = ridge_logistic(Z, y, lam)
     return Outcome(Z[len(X_inlier) :] @ beta, {"width": width, "lambda": lam})
@@ -128,7 +128,7 @@ def ridge_logistic(
     beta = np.zeros(Z.shape[1]) if start is None else start.copy()
 
     def value(b: FloatArray) -> float:
-        return float(np.logaddexp(0.0, -y * (Z @ b)).sum() + 0.5 * lam * b @ b)
+        return float(_deviance(y, Z @ b) + 0.5 * lam * b @ b)
 
     current = value(beta)
     for _ in range(100):
@@ -145,3 +145,7 @@ def ridge_logistic(
             length /= 2.0
         beta, current = beta + length * step, trial
     raise RuntimeError(f"Newton for ridge logistic regression did not reach tol = {tol:g} in 100 steps")
+
+
+def _deviance(y: FloatArray, f: FloatArray) -> float:
+    return float(np.logaddexp(0.0, -y * f).sum())

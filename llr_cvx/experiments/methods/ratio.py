@@ -41,9 +41,9 @@ def kliep(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.
     nu, de = squared_distances(X_inlier, centers), squared_distances(X_test, centers)
     fold = folds(len(nu), N_FOLDS, rng)
     widths = KLIEP_WIDTHS * median_distance(pool(X_inlier, X_test)[0])
-    scores = [_kliep_likelihood(np.exp(-0.5 * nu / s**2), np.exp(-0.5 * de / s**2), fold) for s in widths]
+    scores = [_kliep_likelihood(_kernels(nu, s), _kernels(de, s), fold) for s in widths]
     width = float(widths[int(np.argmax(scores))])
-    A, B = np.exp(-0.5 * nu / width**2), np.exp(-0.5 * de / width**2)
+    A, B = _kernels(nu, width), _kernels(de, width)
     alpha, gap = fit_kliep(A, B.mean(axis=0))
     return Outcome(B @ alpha, {"width": width, "fit_gap": gap})
 
@@ -116,13 +116,10 @@ def ulsif(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np.
     # Leave-one-out pairs the i-th inlier with the i-th test row, so their order must be random.
     nu = squared_distances(rng.permutation(X_inlier), centers)
     de = squared_distances(rng.permutation(X_test), centers)
-    table = np.array(
-        [leave_one_out(np.exp(-0.5 * nu / s**2), np.exp(-0.5 * de / s**2), ULSIF_LAMBDAS) for s in ULSIF_WIDTHS]
-    )
-    best, lam_index = divmod(int(np.argmin(table)), len(ULSIF_LAMBDAS))
-    width, lam = float(ULSIF_WIDTHS[best]), float(ULSIF_LAMBDAS[lam_index])
+    table = np.array([leave_one_out(_kernels(nu, s), _kernels(de, s), ULSIF_LAMBDAS) for s in ULSIF_WIDTHS])
+    width, lam = _best(table, ULSIF_WIDTHS, ULSIF_LAMBDAS)
     B = gaussian(X_test, centers, width)
-    alpha = np.maximum(fit_lsif(*lsif_moments(np.exp(-0.5 * nu / width**2), B, 0.0), lam), 0.0)
+    alpha = np.maximum(fit_lsif(*lsif_moments(_kernels(nu, width), B, 0.0), lam), 0.0)
     return Outcome(B @ alpha, {"width": width, "lambda": lam})
 
 
@@ -134,16 +131,15 @@ def rulsif(X_inlier: FloatArray, X_test: FloatArray, protocol: Protocol, rng: np
     fold_nu, fold_de = folds(len(nu), N_FOLDS, rng), folds(len(de), N_FOLDS, rng)
     table = np.zeros((len(widths), len(RULSIF_LAMBDAS)))
     for i, s in enumerate(widths):
-        A, B = np.exp(-0.5 * nu / s**2), np.exp(-0.5 * de / s**2)
+        A, B = _kernels(nu, s), _kernels(de, s)
         for k in range(N_FOLDS):
             H, h = lsif_moments(A[fold_nu != k], B[fold_de != k], RULSIF_BETA)
             H_held, h_held = lsif_moments(A[fold_nu == k], B[fold_de == k], RULSIF_BETA)
             for j, lam in enumerate(RULSIF_LAMBDAS):
                 alpha = np.maximum(fit_lsif(H, h, lam), 0.0)
                 table[i, j] += 0.5 * alpha @ H_held @ alpha - h_held @ alpha
-    best, lam_index = divmod(int(np.argmin(table)), len(RULSIF_LAMBDAS))
-    width, lam = float(widths[best]), float(RULSIF_LAMBDAS[lam_index])
-    A, B = np.exp(-0.5 * nu / width**2), np.exp(-0.5 * de / width**2)
+    width, lam = _best(table, widths, RULSIF_LAMBDAS)
+    A, B = _kernels(nu, width), _kernels(de, width)
     alpha = np.maximum(fit_lsif(*lsif_moments(A, B, RULSIF_BETA), lam), 0.0)
     return Outcome(B @ alpha, {"width": width, "lambda": lam})
 
@@ -190,3 +186,14 @@ def leave_one_out(A: FloatArray, B: FloatArray, lambdas: FloatArray) -> FloatArr
 
 def _centers(X_inlier: FloatArray, rng: np.random.Generator) -> FloatArray:
     return np.asarray(X_inlier[rng.permutation(len(X_inlier))[:N_CENTERS]])
+
+
+def _kernels(squared: FloatArray, width: float) -> FloatArray:
+    """Gaussians of squared distances."""
+    return np.asarray(np.exp(-0.5 * squared / width**2))
+
+
+def _best(table: FloatArray, widths: FloatArray, lambdas: FloatArray) -> tuple[float, float]:
+    """The width and lambda of the smallest entry."""
+    i, j = np.unravel_index(np.argmin(table), table.shape)
+    return float(widths[i]), float(lambdas[j])

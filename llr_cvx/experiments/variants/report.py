@@ -10,8 +10,8 @@ import numpy as np
 from llr_cvx.arrays import FloatArray
 from llr_cvx.experiments import statistics, tables
 from llr_cvx.experiments.methods import METHODS
+from llr_cvx.experiments.tables import Finding, listed
 from llr_cvx.experiments.variants.trials import LLR_DETECTION, MEASURES, cells, labels
-from llr_cvx.experiments.words import Finding, listed
 
 #: The methods whose selected features are judged.
 SELECTING = ("l1lr", "lokdr", "llr", LLR_DETECTION)
@@ -31,12 +31,7 @@ def name(label: str) -> str:
 
 def sections(values: Values) -> str:
     """AUC of all methods, and how well features are found by those that select."""
-    auc = []
-    for cell in cells():
-        columns = {label: values["auc"][cell, label] for label in labels()}
-        best = statistics.comparable(columns)
-        texts = {label: f"{np.nanmean(aucs):.3f}" for label, aucs in columns.items()}
-        auc.append([cell, *(f"**{text}**" if label in best else text for label, text in texts.items())])
+    auc = [[c, *tables.ranked({label: values["auc"][c, label] for label in labels()}, ".3f")] for c in cells()]
     chosen = [
         [cell, *(" / ".join(f"{np.nanmean(values[m][cell, label]):.2f}" for m in MEASURES[1:]) for label in SELECTING)]
         for cell in cells()
@@ -59,13 +54,15 @@ def findings(values: Values) -> list[Finding]:
     """Where LLR is ahead, where it is not, and what its selection is worth."""
     ahead = compare(values, "auc", "llr", "l1lr")
     own = [cell for cell in cells() if cell.startswith("own features")]
+    mean = {key: np.nanmean(aucs) for key, aucs in values["auc"].items()}
     rivals = [label for label in labels() if label not in ("llr", LLR_DETECTION)]
-    best = {cell: max(rivals, key=lambda label: np.nanmean(values["auc"][cell, label])) for cell in own}
+    best = {cell: max(rivals, key=lambda label: mean[cell, label]) for cell in own}
     lead = [
-        f"{np.nanmean(values['auc'][cell, 'llr']):.3f} against {np.nanmean(values['auc'][cell, best[cell]]):.3f} of "
-        f"{name(best[cell])} at {cell.partition(', ')[2]}"
+        f"{mean[cell, 'llr']:.3f} against {mean[cell, best[cell]]:.3f} of {name(best[cell])} at "
+        f"{cell.partition(', ')[2]}"
         for cell in own
     ]
+    recall = [np.nanmean(values["recall"][cell, "llr"]) for cell in cells()]
     precise = [compare(values, "precision", "llr", label)[1] for label in ("l1lr", "lokdr")]
     first = [compare(values, "first_two", "llr", label)[1] for label in ("l1lr", "lokdr")]
     detection = compare(values, "auc", LLR_DETECTION, "llr")
@@ -82,7 +79,7 @@ def findings(values: Values) -> list[Finding]:
             f"LLR's precision is significantly above that of ℓ1-LR in {len(precise[0])} and of LoKDR in "
             f"{len(precise[1])} of {n} cases; the two most important features are planted significantly more often "
             f"than with ℓ1-LR in {len(first[0])} and than with LoKDR in {len(first[1])}. Its recall is between "
-            f"{_extreme(values, min):.2f} and {_extreme(values, max):.2f}: it names one or two features, not all.",
+            f"{min(recall):.2f} and {max(recall):.2f}: it names one or two features, not all.",
         ),
         Finding(
             "Two settings of λ",
@@ -94,13 +91,4 @@ def findings(values: Values) -> list[Finding]:
 
 def compare(values: Values, measure: str, a: str, b: str) -> dict[int, list[str]]:
     """The cases in which method a is significantly above (1), below (-1) or level with (0) method b."""
-    found: dict[int, list[str]] = {1: [], 0: [], -1: []}
-    for cell in cells():
-        x, y = values[measure][cell, a], values[measure][cell, b]
-        sign = int(np.sign(np.nanmean(x - y))) if statistics.differs(x, y) else 0
-        found[sign].append(cell)
-    return found
-
-
-def _extreme(values: Values, pick: Any) -> float:
-    return float(pick(np.nanmean(values["recall"][cell, "llr"]) for cell in cells()))
+    return statistics.compared({cell: (values[measure][cell, a], values[measure][cell, b]) for cell in cells()})
