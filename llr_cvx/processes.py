@@ -14,6 +14,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+#: Variables that set the number of threads of linear algebra.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: Linux: the signal that a process gets when its parent ends (prctl(2)).
 _PR_SET_PDEATHSIG = 1
 #: Elsewhere: seconds between two looks for the parent.

@@ -28,6 +28,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.text import is_number
 
 #: No file larger than this is read, nor more of all iterates together: it is memory of the arena that they would take.
 MAX_BYTES = 2**30
@@ -45,35 +46,19 @@ class Unusable(Exception):
 
 @dataclass
 class Answer:
-    """What an entry said, unjudged. Arrays are float64; everything not given is None or empty.
-
-    Attributes
-    ----------
-    W, alpha, U : arrays or None
-    fault : str
-        Why there is no W to judge.
-    claims : mapping
-        "objective", "dual", "trace" as far as given and finite.
-    iterates : list of arrays
-    stamps, epsilons, values : arrays with one entry per iterate, or None
-        Seconds, smoothing, and the objective claimed for it.
-    stamped_by : {"runner", "system", "entry"}
-    facts : mapping
-        What the worker of Python entries noted; empty for programs.
-    notes : list of str
-    """
+    """What an entry said, unjudged. Arrays are float64; everything not given is None or empty."""
 
     W: FloatArray | None = None
     alpha: FloatArray | None = None
     U: FloatArray | None = None
-    fault: str = ""
-    claims: Mapping[str, Any] = field(default_factory=dict)
+    fault: str = ""  # why there is no W to judge
+    claims: Mapping[str, Any] = field(default_factory=dict)  # "objective", "dual", "trace" as far as given and finite
     iterates: list[FloatArray] = field(default_factory=list)
-    stamps: FloatArray | None = None
-    epsilons: FloatArray | None = None
-    values: FloatArray | None = None
-    stamped_by: str = "runner"
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    stamps: FloatArray | None = None  # seconds of each iterate
+    epsilons: FloatArray | None = None  # its smoothing
+    values: FloatArray | None = None  # the objective claimed for it
+    stamped_by: str = "runner"  # or "system", "entry"
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what the worker of Python entries noted
     notes: list[str] = field(default_factory=list)
 
 
@@ -261,7 +246,7 @@ def _parsed(stream: IO[bytes], name: str) -> Any:
         if start.lstrip()[:1] in (b"[", b"{"):
             return json.loads(text)
         lines = [line for line in text.splitlines() if line.strip()]
-        if lines and not _is_number(lines[0].split(",")[0]):
+        if lines and not is_number(lines[0].split(",")[0]):
             lines = lines[1:]  # a header
         return np.array([[float(cell) for cell in line.split(",")] for line in lines])
     except (ValueError, EOFError) as error:
@@ -287,11 +272,3 @@ def _npy(stream: IO[bytes]) -> NDArray[Any]:
     if len(data) < size:
         raise EOFError(f"{len(data)} of {size} bytes")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

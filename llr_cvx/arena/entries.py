@@ -160,27 +160,13 @@ def _is_file(place: str) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """A solver to be run: by its absolute name if it is in Python, else by the words of its command line.
+    """A solver to be run: by its absolute name if it is in Python, else by the words of its command line."""
 
-    Attributes
-    ----------
-    name : str
-        As the user wrote it; the label of its rows.
-    spec : str
-        What `load` takes; empty for a command.
-    argv : tuple of str
-        The program and its arguments, with {problem} and {out} in them.
-    folders : tuple of str
-        Where its modules are searched first.
-    source : str
-        Fingerprint of the file that defines it, as far as it is known: an edited solver is another entry.
-    """
-
-    name: str
-    spec: str = ""
-    argv: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    source: str = ""
+    name: str  # as the user wrote it; the label of its rows
+    spec: str = ""  # what `load` takes; empty for a command
+    argv: tuple[str, ...] = ()  # the program and its arguments, with {problem} and {out} in them
+    folders: tuple[str, ...] = ()  # where its modules are searched first
+    source: str = ""  # fingerprint of the file that defines it, if known: an edited solver is another entry
 
 
 def python_entry(spec: str) -> Entry:

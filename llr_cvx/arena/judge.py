@@ -217,9 +217,7 @@ def _judge_answer(
     _judge_iterates(row, problem, answer, values, lower)
     lies = false_claims(J, lower, upper, own.lower if own else None, values, answer, row.notes)
     row.status = "false claim" if lies else "proved" if v.accepted else "not proved"
-    row.reason = (
-        "; ".join(lies) if lies else "" if v.accepted else _why(v, len(v.should_be_zero), len(v.should_be_fused))
-    )
+    row.reason = "; ".join(lies) if lies else "" if v.accepted else _why(v)
 
 
 def _own_point(problem: Problem, answer: Answer) -> Reference | None:
@@ -251,22 +249,21 @@ def _verdict(
     return judge(problem, W, tol, known.point()._replace(lower=lower, upper=upper)), True
 
 
-def _why(v: Verdict, zeros: int, fused: int) -> str:
+def _why(v: Verdict) -> str:
     """In one line: which optimality condition fails most, and where."""
     if not math.isfinite(v.objective):
         return "J(W) overflows"
-    relative = v.suboptimality[1] / v.objective if 0 < v.objective < math.inf else math.inf
-    words = f"J(W) may exceed J* by {relative:.1e} of it"
+    low, high = (f"{bound / v.objective:.1e}" if v.objective > 0 else "inf" for bound in v.suboptimality)
+    words = f"J(W) may exceed J* by {high} of it"
     if v.suboptimality[0] > 0:
-        low, high = f"{v.suboptimality[0] / v.objective:.1e}", f"{relative:.1e}"
         words = f"J(W) exceeds J* by {high if low == high else f'{low} to {high}'} of it"
     total = sum(v.violations.values())
     if 0 < total < math.inf:
         worst = max(v.violations, key=lambda name: v.violations[name])
         words += f"; {v.violations[worst] / total:.0%} of the gap is in {worst}"
         words += f"; worst sample {v.worst_samples[0]}" if len(v.worst_samples) else ""
-    words += f"; {zeros} coordinate(s) should be zero" if zeros else ""
-    return words + (f"; {fused} edge(s) should be fused" if fused else "")
+    words += f"; {len(v.should_be_zero)} coordinate(s) should be zero" if len(v.should_be_zero) else ""
+    return words + (f"; {len(v.should_be_fused)} edge(s) should be fused" if len(v.should_be_fused) else "")
 
 
 def _judge_iterates(row: Row, problem: Problem, answer: Answer, values: FloatArray, lower: float) -> None:

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -25,10 +24,10 @@ from llr_cvx.arena.answers import Answer, read_answer
 from llr_cvx.arena.entries import Entry
 from llr_cvx.instances.export import export_problem
 from llr_cvx.problem import Problem
+from llr_cvx.processes import THREAD_VARIABLES
 
 #: A Python entry that yields iterates is told to stop at its limit; this long after it, it is killed.
 GRACE = 1.0
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Limits(NamedTuple):
@@ -41,43 +40,21 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the process of an entry ended.
+    """How the process of an entry ended; times and memory are those of the process with all its descendants."""
 
-    Attributes
-    ----------
-    end : {"exit", "time", "memory", "processes", "abandoned", "lost"}
-        It ended by itself, or the limit it exceeded, or the arena lost it.
-    code : int or None
-        Exit status; -k if signal k ended it.
-    began : float
-        Time of day at which it was started.
-    seconds, cpu_seconds, memory : float
-        Of the whole process with all its descendants.
-    left_behind : int
-        Processes that were still running when it ended.
-    confined : bool
-        Whether writing outside its folder was refused by the system.
-    printed : int
-        Bytes on standard output and error, of which `stdout` and `stderr` are the ends.
-    trespasses : tuple of str
-        Its input, or files of the arena beside it, if it changed them.
-    suspicions : tuple of str
-        Files changed during the run elsewhere, where the system could not refuse it.
-    """
-
-    end: str
-    code: int | None = None
-    began: float = 0.0
+    end: str  # "exit" by itself; "time", "memory" or "processes" by a limit; "abandoned" or "lost" by the arena
+    code: int | None = None  # exit status; -k if signal k ended it
+    began: float = 0.0  # time of day at which it was started
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     memory: int = 0
-    left_behind: int = 0
-    confined: bool = False
-    printed: int = 0
+    left_behind: int = 0  # processes that were still running when it ended
+    confined: bool = False  # whether writing outside its folder was refused by the system
+    printed: int = 0  # bytes on standard output and error, of which the next two are the ends
     stdout: str = ""
     stderr: str = ""
-    trespasses: tuple[str, ...] = ()
-    suspicions: tuple[str, ...] = ()
+    trespasses: tuple[str, ...] = ()  # its input, or files of the arena beside it, if it changed them
+    suspicions: tuple[str, ...] = ()  # files changed during the run elsewhere, where the system could not refuse it
 
 
 def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple[Outcome, Answer]:
@@ -94,15 +71,16 @@ def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple
             given.mkdir()
             problem.save(given / "problem.npz")
         _protect(given, read_only=True)
-        before, watched = _contents(given), _listing(_elsewhere(entry))
-        outcome = _Warden.here(limits.threads).run(_order(entry, given, out, tol, limits, token))
+        before, watched = _contents(given), _listing(entry)
+        order = _order(entry, given, out, tol, limits, token)
+        outcome = _Warden.here(limits.threads).run(order)
         if entry.argv and _wants_a_file(outcome, out):
             out.rmdir()
-            outcome = _Warden.here(limits.threads).run(_order(entry, given, out, tol, limits, token))
+            outcome = _Warden.here(limits.threads).run(order)
         answer = read_answer(out, problem.shape, len(problem.edges), outcome.get("began", 0.0), token)
         found = ["its input"] * (_contents(given) != before or bool(answer.facts.get("changed")))
         found += sorted(str(path.name) for path in root.iterdir() if path not in (given, scratch))
-        suspects = [] if outcome.get("confined") else _changed(watched, _listing(_elsewhere(entry)))
+        suspects = [] if outcome.get("confined") else sorted({path for path, *_ in watched ^ _listing(entry)})
         _protect(given, read_only=False)
     return Outcome(**outcome, trespasses=tuple(found), suspicions=tuple(suspects)), answer
 
@@ -150,22 +128,11 @@ def _contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def _elsewhere(entry: Entry) -> list[Path]:
-    """Folders that an entry is most likely to write to by mistake: those it was started from."""
-    return [Path(os.getcwd()), *map(Path, entry.folders), *(Path(word).parent for word in entry.argv if os.sep in word)]
-
-
-def _listing(folders: Iterable[Path]) -> dict[str, tuple[int, int]]:
-    found = {}
-    for folder in {folder.resolve() for folder in folders if folder.is_dir()}:
-        for item in os.scandir(folder):
-            status = item.stat(follow_symlinks=False)
-            found[item.path] = (status.st_mtime_ns, status.st_size)
-    return found
-
-
-def _changed(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> list[str]:
-    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+def _listing(entry: Entry) -> set[tuple[str, int, int]]:
+    """Files where an entry is most likely to write by mistake, the folders it was started from: name, time and size."""
+    folders = [Path.cwd(), *map(Path, entry.folders), *(Path(word).parent for word in entry.argv if os.sep in word)]
+    items = [item for folder in {f.resolve() for f in folders if f.is_dir()} for item in folder.iterdir()]
+    return {(str(item), item.lstat().st_mtime_ns, item.lstat().st_size) for item in items}
 
 
 # ---- the warden's end of the line ----------------------------------------------------------------------------------

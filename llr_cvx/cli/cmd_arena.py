@@ -14,11 +14,10 @@ import click
 from llr_cvx import archive
 from llr_cvx.arena import compare as comparison
 from llr_cvx.arena import tables
-from llr_cvx.arena.cases import DRY_RUN, Case, drill_cases, file_cases, library_cases
 from llr_cvx.arena.entries import Entry, command_entry, python_entry
 from llr_cvx.arena.page import render_arena
 from llr_cvx.arena.sandbox import Limits
-from llr_cvx.arena.tournament import Plan, run_plan
+from llr_cvx.arena.tournament import DRY_RUN, Case, Plan, drill_cases, file_cases, library_cases, run_plan
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.experiments.runner import Workers

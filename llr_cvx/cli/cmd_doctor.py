@@ -23,6 +23,7 @@ from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.problem import Problem
+from llr_cvx.processes import THREAD_VARIABLES
 from llr_cvx.proofs.certificate import ROUNDING
 from llr_cvx.proofs.files import save_certificate
 from llr_cvx.solution import Solution
@@ -32,8 +33,6 @@ from llr_cvx.solvers.irls import solve_irls
 from llr_cvx.verdicts.dual_search import certify
 
 TOL = 1e-6
-#: Variables that set the number of BLAS threads.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 # ---- what is here ---------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from llr_cvx.arena import landlock
-from llr_cvx.arena.cases import Case, Task, run_task
 from llr_cvx.arena.entries import python_entry
 from llr_cvx.arena.judge import STATUSES
 from llr_cvx.arena.sandbox import Limits
+from llr_cvx.arena.tournament import Case, Task, run_task
 from llr_cvx.instances import load_instance
 
 GIVEN = load_instance("fused-some")

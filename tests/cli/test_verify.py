@@ -244,7 +244,10 @@ def test_a_solver_that_fails_is_a_row_of_the_table(monkeypatch: pytest.MonkeyPat
         (["p.npz", "--neighbors", "3"], "p.npz holds samples and graph already"),
         (["--inliers", "a.csv", "--test", "missing.csv"], "missing.csv, line 3, column 'v' is empty"),
         (["--inliers", "a.csv", "--test", "narrow.csv"], "a.csv has 'w', which narrow.csv has not"),
-        (["--inliers", "a.csv", "--test", "bare.csv"], "which bare.csv has not: --drop NAME, or give both the same header line"),
+        (
+            ["--inliers", "a.csv", "--test", "bare.csv"],
+            "which bare.csv has not: --drop NAME, or give both the same header line",
+        ),
         (["--drop", "u"], "--drop is about the columns of two files"),
         (["p.npz", "--scale", "none"], "p.npz holds samples and graph already"),
         (["--W", "wrong.npy"], "W has shape (2, 2) but the problem needs (93, 10)"),
