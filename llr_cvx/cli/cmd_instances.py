@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.instances import Instance, list_instances, load_instance
-from llr_cvx.instances.drill import GENERATORS, SOLVERS, Outcome, Report, examine
+from llr_cvx.instances.drill import GENERATORS, SOLVERS, Report, drill
 from llr_cvx.instances.effort import EFFORT_FILE, load_efforts, measure, save_efforts
 from llr_cvx.instances.export import export_instance, write_guide
 from llr_cvx.instances.library import DATA_DIR, build_instance, recertify, write_instance
@@ -223,18 +222,14 @@ def drill_(
     What is found is kept until the drill is complete: after an interruption, even by kill -9, the same command goes
     on where it stopped.
     """
-    report, seeds = Report(generator), range(first_seed, first_seed + problems)
-    began = time.perf_counter()
     options = [generator, solver, problems, first_seed, tol]
     with resumed("drill", options, fresh, lambda line: opt.say(line, err=True)) as journal:
-        progress = Progress("drill", problems, sum(str(seed) in journal.done for seed in seeds), unit="problems")
-        for seed in seeds:
-            if str(seed) not in journal.done:
-                journal.keep(str(seed), asdict(examine(seed, SOLVERS[solver], tol, generator)))
+        done = len(journal.done)
+        progress = Progress("drill", problems, done, unit="problems")
+        for report in drill(problems, SOLVERS[solver], tol, first_seed, generator, journal):
+            if report.problems > done:
                 progress.advance()
-            report.add(Outcome.from_dict(journal.done[str(seed)]))
         progress.close()
-        report.seconds = time.perf_counter() - began
         opt.say(*str(report).splitlines())
         counts = {kind: report.count(kind) for kind in Report.KINDS}
         least, share = report.slowest_tenth

@@ -17,8 +17,8 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from llr_cvx.instances.varied import varied_problem
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate
 from llr_cvx.proofs.files import certificate_arrays, problem_arrays
+from llr_cvx.resume import Journal
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
@@ -51,21 +52,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the drill found on one problem.
-
-    Attributes
-    ----------
-    seed : int
-    optimal : bool or None
-        Whether the solver claimed optimality; None if it raised.
-    seconds : float
-        Time of the solve.
-    findings : list of Finding
-    """
+    """What the drill found on one problem."""
 
     seed: int
-    optimal: bool | None
-    seconds: float
+    optimal: bool | None  # whether the solver claimed optimality; None if it raised
+    seconds: float  # time of the solve
     findings: list[Finding]
 
     @classmethod
@@ -76,31 +67,15 @@ class Outcome:
 
 @dataclass
 class Report:
-    """The counts of a drill; `findings` is empty if all went well.
-
-    Attributes
-    ----------
-    generator : str
-        A key of `GENERATORS`.
-    problems, optimal, unproved : int
-        Problems tried, claimed optimal, and ended honestly without a proof.
-    checked : int
-        Certificates handed to the independent checker.
-    verdicts : int
-        Corrupted W handed to `verify`.
-    seconds : float
-        Time of the whole drill; after an interruption, of what was left.
-    solve_seconds : list of float
-        Time of each solve.
-    """
+    """The counts of a drill; `findings` is empty if all went well."""
 
     generator: str = "hostile"
     problems: int = 0
-    optimal: int = 0
-    unproved: int = 0
-    checked: int = 0
-    verdicts: int = 0
-    seconds: float = 0.0
+    optimal: int = 0  # claimed optimal
+    unproved: int = 0  # ended honestly without a proof
+    checked: int = 0  # certificates handed to the independent checker
+    verdicts: int = 0  # corrupted W handed to `verify`
+    seconds: float = 0.0  # time of the whole drill; after an interruption, of what was left
     solve_seconds: list[float] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
@@ -230,30 +205,22 @@ def drill(
     tol: float = 1e-6,
     first_seed: int = 0,
     generator: str = "hostile",
+    journal: Journal | None = None,
 ) -> Iterator[Report]:
     """Run the drill; yield the report so far after each problem, the last one is complete.
 
-    Parameters
-    ----------
-    n_problems : int
-    solver : callable
-        From a Problem and a tol to a Solution.
-    tol : float
-        Relative gap up to which the solver may claim "optimal".
-    first_seed : int
-    generator : str
-        A key of `GENERATORS`.
+    What the journal holds is not solved again. `tol` is the relative gap up to which the solver may claim "optimal".
 
-    Examples
-    --------
     >>> *_, report = drill(3)
     >>> report.problems, report.findings
     (3, [])
     """
-    report = Report(generator)
+    report, journal = Report(generator), journal or Journal({}, None)
     began = time.perf_counter()
     for seed in range(first_seed, first_seed + n_problems):
-        report.add(examine(seed, solver, tol, generator))
+        if str(seed) not in journal.done:
+            journal.keep(str(seed), asdict(examine(seed, solver, tol, generator)))
+        report.add(Outcome.from_dict(journal.done[str(seed)]))
         report.seconds = time.perf_counter() - began
         yield report
 
@@ -270,14 +237,10 @@ def examine(seed: int, solver: Solver, tol: float, generator: str) -> Outcome:
             where = traceback.extract_tb(error.__traceback__)[-1]
             words = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
             outcome.findings.append(Finding("exception", seed, words))
-    outcome.findings.extend(_warned(caught, seed))
+    # All warnings but the one that says honestly that no proof was reached.
+    told = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)}
+    outcome.findings.extend(Finding("warning", seed, words) for words in sorted(told))
     return outcome
-
-
-def _warned(caught: Iterable[warnings.WarningMessage], seed: int) -> list[Finding]:
-    """All warnings but the one that says honestly that no proof was reached."""
-    words = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)}
-    return [Finding("warning", seed, text) for text in sorted(words)]
 
 
 def _examine(problem: Problem, seed: int, solver: Solver, tol: float) -> Outcome:
