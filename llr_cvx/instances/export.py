@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.io import savemat
 
 from llr_cvx import archive, checker
-from llr_cvx.instances.cbf import cbf_lines
+from llr_cvx.arrays import FloatArray
 from llr_cvx.instances.library import Instance
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.files import save_certificate
@@ -33,10 +32,9 @@ def export_instance(instance: Instance, folder: str | Path) -> Path:
     _write_csv(target / "W.csv", [f"w{k}" for k in range(d)], point.W)
     _write_csv(target / "alpha.csv", ["alpha"], point.alpha[:, None])
     _write_csv(target / "U.csv", [f"u{k}" for k in range(d)], point.U)
-    with archive.replacing(target / "instance.json", "w", encoding="utf-8") as stream:
-        json.dump({k: None if v != v else v for k, v in instance.facts.items()}, stream, indent=1, allow_nan=False)
-    with archive.replacing(target / "cvxpy_problem.py", "w", encoding="utf-8") as stream:
-        stream.write(CVXPY_TEMPLATE.format(**instance.facts))
+    facts = {name: None if value != value else value for name, value in instance.facts.items()}
+    _write(target / "instance.json", json.dumps(facts, indent=1, allow_nan=False))
+    _write(target / "cvxpy_problem.py", CVXPY_TEMPLATE.format(**instance.facts))
     return target
 
 
@@ -51,9 +49,68 @@ def export_problem(problem: Problem, target: Path) -> Path:
     _write_csv(target / "samples.csv", ["y", *features], np.column_stack([problem.y, problem.X]))
     rows = zip(*problem.edges.T.tolist(), problem.weights, strict=True)
     _write_csv(target / "edges.csv", ["i", "j", "weight"], rows)
-    with archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
-        stream.writelines(line + "\n" for line in cbf_lines(problem))
+    _write(target / "problem.cbf", "".join(line + "\n" for line in cbf_lines(problem)))
     return target
+
+
+def cbf_lines(problem: Problem) -> Iterator[str]:
+    """Eq. (5) in the conic benchmark format (CBF), which MOSEK, JuMP's MathOptInterface, SCIP-SDP and others read.
+
+    With W row by row as the first N d variables:
+
+        minimise   sum_i t_i + lambda1 sum_e omega_e s_e + lambda2 sum_i q_i
+        subject to p_ik >= |w_ik|,  2 q_i (1/2) >= (sum_k p_ik)^2,  s_e >= ||w_i - w_j||_2,
+                   a_i >= exp(-y_i w_i.x_i - t_i),  b_i >= exp(-t_i),  a_i + b_i <= 1
+    """
+    N, d = problem.shape
+    n_edges = len(problem.edges)
+    W = np.arange(N * d).reshape(N, d)
+    P = W + N * d
+    q, t, a, b = (2 * N * d + block * N + np.arange(N) for block in range(4))
+    s = 2 * N * d + 4 * N + np.arange(n_edges)
+    size = 2 * N * d + 4 * N + n_edges
+    yield "# Localized logistic regression, Eq. (5); the first N*d variables are W, row by row."
+    yield from ("VER", "3", "", "OBJSENSE", "MIN", "", "VAR", f"{size} 1", f"F {size}", "")
+
+    cones: list[str] = []
+    A: list[tuple[int, int, float]] = []
+    constants: list[tuple[int, float]] = []
+    row = 0
+    for sign in (-1.0, 1.0):  # p - w >= 0 and p + w >= 0
+        for w, p in zip(W.ravel().tolist(), P.ravel().tolist(), strict=True):
+            A += [(row, p, 1.0), (row, w, sign)]
+            row += 1
+    for i in range(N):  # 1 - a - b >= 0
+        A += [(row, int(a[i]), -1.0), (row, int(b[i]), -1.0)]
+        constants.append((row, 1.0))
+        row += 1
+    cones.append(f"L+ {row}")
+    for i in range(N):  # (q, 1/2, sum p) in the rotated cone
+        A += [(row, int(q[i]), 1.0), *((row + 2, int(p), 1.0) for p in P[i])]
+        constants.append((row + 1, 0.5))
+        cones.append("QR 3")
+        row += 3
+    for i in range(N):  # (u, 1, r) in EXP means u >= exp(r)
+        slope = -problem.y[i] * problem.X[i]
+        A += [(row, int(a[i]), 1.0), (row + 2, int(t[i]), -1.0)]
+        A += [(row + 2, int(w), float(x)) for w, x in zip(W[i], slope, strict=True) if x]
+        A += [(row + 3, int(b[i]), 1.0), (row + 5, int(t[i]), -1.0)]
+        constants += [(row + 1, 1.0), (row + 4, 1.0)]
+        cones += ["EXP 3", "EXP 3"]
+        row += 6
+    for e, (i, j) in enumerate(problem.edges.tolist()):
+        A.append((row, int(s[e]), 1.0))
+        for k in range(d):
+            A += [(row + 1 + k, int(W[i, k]), 1.0), (row + 1 + k, int(W[j, k]), -1.0)]
+        cones.append(f"Q {d + 1}")
+        row += d + 1
+
+    yield from ("CON", f"{row} {len(cones)}", *cones, "")
+    costs = [(int(x), 1.0) for x in t] + [(int(x), problem.lambda2) for x in q if problem.lambda2]
+    costs += [(int(x), float(r)) for x, r in zip(s, problem.radii, strict=True) if r]
+    yield from ("OBJACOORD", str(len(costs)), *(f"{j} {value!r}" for j, value in costs), "")
+    yield from ("ACOORD", str(len(A)), *(f"{i} {j} {value!r}" for i, j, value in A), "")
+    yield from ("BCOORD", str(len(constants)), *(f"{i} {value!r}" for i, value in constants))
 
 
 CVXPY_TEMPLATE = '''"""{name} as a CVXPY problem: {description}.
@@ -146,15 +203,16 @@ def write_guide(folder: str | Path) -> None:
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*/instance.json"))]
     keys = ("name", "N", "d", "edges", "lambda1", "lambda2", "lower", "upper", "description")
     table = "\n".join("| " + " | ".join(str(one[key]) for key in keys) + " |" for one in facts)
-    with archive.replacing(Path(folder) / "README.md", "w", encoding="utf-8") as stream:
-        stream.write(README_TEMPLATE.format(table=table, example=facts[0]["name"]))
-    with archive.replacing(Path(folder) / "checker.py", "w", encoding="utf-8") as stream:
-        stream.write(Path(checker.__file__).read_text(encoding="utf-8"))
+    _write(Path(folder) / "README.md", README_TEMPLATE.format(table=table, example=facts[0]["name"]))
+    _write(Path(folder) / "checker.py", Path(checker.__file__).read_text(encoding="utf-8"))
 
 
-def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | NDArray[np.float64]) -> None:
+def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | FloatArray) -> None:
     """Write numbers in the shortest form that restores the same doubles."""
+    lines = (",".join(str(x) if isinstance(x, int) else repr(float(x)) for x in row) for row in rows)
+    _write(path, "".join(line + "\n" for line in (",".join(header), *lines)))
+
+
+def _write(path: Path, text: str) -> None:
     with archive.replacing(path, "w", encoding="utf-8") as stream:
-        stream.write(",".join(header) + "\n")
-        for row in rows:
-            stream.write(",".join(str(int(x)) if isinstance(x, int) else repr(float(x)) for x in row) + "\n")
+        stream.write(text)
