@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from llr_cvx.arena import entries
-from llr_cvx.benchmarks.resources import peak_memory
 from llr_cvx.checker import PROBLEM
 from llr_cvx.problem import Problem
+from llr_cvx.processes import peak_memory
 
 #: Iterates are all stored up to this many or this many bytes, then every 2nd, 4th, ... as more such blocks fill up.
 BLOCK, BLOCK_BYTES = 1000, 200e6

@@ -113,8 +113,12 @@ def effects(name: str, problems: list[Case], clock: Callable[[], float], tell: C
 
 def ranked(found: list[Effect]) -> list[Effect]:
     """Gaps missed first, then the largest change of the mean time."""
-    found = sorted(found, key=lambda e: max(abs(math.log(mean)) for mean, *_ in e.by_solver.values()), reverse=True)
-    return sorted(found, key=lambda e: sum(missed for *_, missed in e.by_solver.values()), reverse=True)
+
+    def weight(e: Effect) -> tuple[int, float]:
+        means, _, missed = zip(*e.by_solver.values(), strict=True)
+        return sum(missed), max(abs(math.log(mean)) for mean in means)
+
+    return sorted(found, key=weight, reverse=True)
 
 
 def table(found: list[Effect]) -> str:

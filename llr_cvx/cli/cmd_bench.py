@@ -16,9 +16,8 @@ from llr_cvx import archive
 from llr_cvx.benchmarks import measure as bench
 from llr_cvx.benchmarks import sensitivity
 from llr_cvx.benchmarks import tables as report
-from llr_cvx.benchmarks.measure import Record, Rules
+from llr_cvx.benchmarks.measure import Record, Rules, blas_threads
 from llr_cvx.benchmarks.plan import DIM_N, PARTS, QUICK_D, QUICK_N, SIZE_D, jobs, run_jobs
-from llr_cvx.benchmarks.resources import blas_threads
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.extras import pip_install
