@@ -20,8 +20,7 @@ from llr_cvx.experiments.runner import Workers, run_all
 from llr_cvx.instances import Instance, list_instances, load_instance
 from llr_cvx.instances.drill import GENERATORS
 from llr_cvx.problem import Problem
-from llr_cvx.resume import code_version
-from llr_cvx.store import Store
+from llr_cvx.store import Store, code_version
 from llr_cvx.verdicts.weights import Reference
 
 #: Small instances of different kinds, for a dry run: one without network, one with some and one with planted fusion.

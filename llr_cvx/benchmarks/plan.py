@@ -15,7 +15,7 @@ from llr_cvx.benchmarks.measure import Record, Rules
 from llr_cvx.benchmarks.sensitivity import Effect
 from llr_cvx.progress import Pace
 from llr_cvx.proofs.certificate import shown_gap
-from llr_cvx.resume import Journal
+from llr_cvx.store import Journal
 
 Tell = Callable[[str], object]
 

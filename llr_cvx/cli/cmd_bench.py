@@ -22,7 +22,7 @@ from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.extras import pip_install
 from llr_cvx.outputs import is_stdout
-from llr_cvx.resume import resumed
+from llr_cvx.store import resumed
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")

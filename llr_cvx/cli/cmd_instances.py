@@ -17,7 +17,7 @@ from llr_cvx.instances.effort import EFFORT_FILE, load_efforts, measure, save_ef
 from llr_cvx.instances.export import export_instance, write_guide
 from llr_cvx.instances.library import DATA_DIR, build_instance, recertify, write_instance
 from llr_cvx.progress import Progress
-from llr_cvx.resume import resumed
+from llr_cvx.store import resumed
 
 _json = opt.output("--json", "json_file", help="Write the result here as JSON.")
 

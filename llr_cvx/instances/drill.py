@@ -31,10 +31,10 @@ from llr_cvx.instances.varied import varied_problem
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.certificate import Certificate
 from llr_cvx.proofs.files import certificate_arrays, problem_arrays
-from llr_cvx.resume import Journal
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.store import Journal
 from llr_cvx.verdicts.weights import verify
 
 Solver = Callable[[Problem, float], Solution]
