@@ -58,7 +58,7 @@ def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, .
     return values
 
 
-@click.command(name="bench")
+@click.command(name="bench", context_settings={"show_default": True})
 @click.option(
     "--part",
     "parts",
@@ -67,64 +67,28 @@ def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, .
     help="What to measure; repeatable. [default: race, size, dim, path]",
 )
 @click.option("--quick", is_flag=True, help=f"No conic solver above d = {QUICK_D}, no size above N = {QUICK_N:,}.")
-@click.option(
-    "--d", "dims", callback=numbers(int, 1), default="10,50", show_default=True, help="Race, path, plane: columns."
-)
-@click.option(
-    "--n", "rows", type=click.IntRange(min=8), default=310, show_default=True, help="Race, path, plane: rows."
-)
-@click.option("--seeds", callback=numbers(int), default="0", show_default=True, help="Seeds of the data.")
-@click.option("--lambda1", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True)
-@click.option("--lambda2", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
-@click.option(
-    "--gaps", callback=numbers(float), default="1e-3,1e-6,1e-9", show_default=True, help="Race: gaps to prove."
-)
-@click.option(
-    "--sizes",
-    callback=numbers(int, 8),
-    default="1000,4000,16000",
-    show_default=True,
-    help=f"Growth with N, d = {SIZE_D}.",
-)
-@click.option(
-    "--dims",
-    "growing",
-    callback=numbers(int, 1),
-    default="10,20,40,80",
-    show_default=True,
-    help=f"Growth with d, N = {DIM_N}.",
-)
+@click.option("--d", "dims", callback=numbers(int, 1), default="10,50", help="Race, path, plane: columns.")
+@click.option("--n", "rows", type=click.IntRange(min=8), default=310, help="Race, path, plane: rows.")
+@click.option("--seeds", callback=numbers(int), default="0", help="Seeds of the data.")
+@click.option("--lambda1", type=opt.POSITIVE, default=0.1)
+@click.option("--lambda2", type=opt.POSITIVE, default=1.0)
+@click.option("--gaps", callback=numbers(float), default="1e-3,1e-6,1e-9", help="Race: gaps to prove.")
+@click.option("--sizes", callback=numbers(int, 8), default="1000,4000,16000", help=f"Growth with N, d = {SIZE_D}.")
+@click.option("--dims", "growing", callback=numbers(int, 1), default="10,20,40,80", help=f"Growth with d, N = {DIM_N}.")
 @click.option("--gap", type=opt.POSITIVE, help="Plane, path: gap to prove. [default: plane 1e-9, path 1e-6]")
-@click.option("--points", type=click.IntRange(min=2), default=20, show_default=True, help="Path: points.")
-@click.option(
-    "--along", type=click.Choice(("lambda1", "lambda2")), default="lambda1", show_default=True, help="Path: penalty."
-)
+@click.option("--points", type=click.IntRange(min=2), default=20, help="Path: points.")
+@click.option("--along", type=click.Choice(("lambda1", "lambda2")), default="lambda1", help="Path: penalty.")
 @click.option("--descending", is_flag=True, help="Path: from the largest penalty to the smallest.")
 @click.option("--only", multiple=True, metavar="NAME", callback=_settings, help="Settings: this one; repeatable.")
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of IRLS and FAST; median."
-)
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="BLAS threads for all.")
-@click.option(
-    "--clock",
-    type=click.Choice(tuple(CLOCKS)),
-    default="wall",
-    show_default=True,
-    help="Use cpu on a busy machine.",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="Seconds for one run of a conic solver.",
-)
+@click.option("--repeats", type=click.IntRange(min=1), default=5, help="Runs of IRLS and FAST; median.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, help="BLAS threads for all.")
+@click.option("--clock", type=click.Choice(tuple(CLOCKS)), default="wall", help="Use cpu on a busy machine.")
+@click.option("--time-limit", type=opt.POSITIVE, default=600.0, help="Seconds for one run of a conic solver.")
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False),
     callback=_picture,
     default="llr-cvx-bench.png",
-    show_default=True,
     help="Where to draw: .png, .svg or .pdf; - for a .png on standard output.",
 )
 @click.option("--no-figure", is_flag=True, help="Draw nothing.")
@@ -184,16 +148,13 @@ def command(figure: str, no_figure: bool, fresh: bool, json_file: str | None, **
         opt.say(*report.table(records, head).splitlines())
         if changes:
             opt.say("", *sensitivity.table(changes).splitlines())
-        try:
-            if records and not no_figure:
-                opt.say("", draw(records, figure))
-            if json_file is not None:
-                kept = [p._asdict() for p in report.promises(records)]
-                rows = [asdict(r) | {"certified": r.certified} for r in records]
-                result = {"head": head, "options": options, "records": rows, "promises": kept}
-                files.write_json(json_file, result | {"settings": [e._asdict() for e in changes]})
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        if records and not no_figure:
+            opt.say("", draw(records, figure))
+        if json_file is not None:
+            kept = [p._asdict() for p in report.promises(records)]
+            rows = [asdict(r) | {"certified": r.certified} for r in records]
+            result = {"head": head, "options": options, "records": rows, "promises": kept}
+            files.write_json(json_file, result | {"settings": [e._asdict() for e in changes]})
     own = [r for r in records if r.solver.startswith((*bench.SOLVERS, "JOIN"))]
     raise SystemExit(0 if all(r.certified and r.monotone is not False for r in own) else 1)
 

@@ -39,10 +39,7 @@ def command() -> None:
 
 def _save(json_file: str | None, result: Any) -> None:
     if json_file is not None:
-        try:
-            files.write_json(json_file, result)
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        files.write_json(json_file, result)
 
 
 def _names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> list[str]:
@@ -55,7 +52,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 def _loaded(name: str) -> Instance:
     try:
         return load_instance(name)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -116,10 +113,7 @@ def export(folder: Path, names: list[str], json_file: str | None) -> None:
     for name in names:
         opt.say(name, err=True)
         instance = _loaded(name)
-        try:
-            export_instance(instance, folder)
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        export_instance(instance, folder)
         rows.append(instance.facts)
     write_guide(folder)
     opt.say(f"{len(rows)} instance(s) written to {folder}; {folder / 'README.md'} explains them")
@@ -201,12 +195,12 @@ def measure_(time_limit: float, largest: int, out: Path, names: list[str]) -> No
         save_efforts(ordered, command_line, out)
 
 
-@command.command(name="drill")
-@click.option("--generator", type=click.Choice(tuple(GENERATORS)), default="hostile", show_default=True)
-@click.option("--solver", type=click.Choice(tuple(SOLVERS)), default="fast", show_default=True)
-@click.option("--problems", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of problems.")
-@click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative gap to claim.")
+@command.command(name="drill", context_settings={"show_default": True})
+@click.option("--generator", type=click.Choice(tuple(GENERATORS)), default="hostile")
+@click.option("--solver", type=click.Choice(tuple(SOLVERS)), default="fast")
+@click.option("--problems", type=click.IntRange(min=1), default=1000, help="Number of problems.")
+@click.option("--first-seed", type=click.IntRange(min=0), default=0)
+@click.option("--tol", type=opt.POSITIVE, default=1e-6, help="Relative gap to claim.")
 @click.option("--fresh", is_flag=True, help="Solve every problem, also those that an interrupted run has solved.")
 @_json
 def drill_(

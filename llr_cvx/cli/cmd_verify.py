@@ -167,7 +167,7 @@ def _gap(number: float) -> str:
 # ---- the command ----------------------------------------------------------------------------------------
 
 
-@click.command(name="verify")
+@click.command(name="verify", context_settings={"show_default": True})
 @click.argument("problem", required=False, type=click.Path(path_type=Path))
 @click.option("--inliers", metavar="FILE", help="Known inliers, one a row: numbers in CSV or Parquet.")
 @click.option("--test", metavar="FILE", help="Test samples; the same columns, in any order if they have names.")
@@ -190,7 +190,7 @@ def _gap(number: float) -> str:
     is_flag=True,
     help='Bounds in ball arithmetic, every rounding error counted. Needs the extra "rigorous".',
 )
-@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
+@click.option("--tol", type=float, default=1e-6, help="Relative gap that must be proved.")
 @click.option(
     "--time-limit",
     type=opt.POSITIVE,
@@ -200,9 +200,9 @@ def _gap(number: float) -> str:
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
 @click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
 @click.option("--sigma", type=opt.width, metavar="NUMBER|median", help="Gaussian width. [default: median]")
-@click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
-@click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")
+@click.option("--size", type=click.IntRange(min=8), default=93, help="Synthetic: rows.")
+@click.option("--dim", type=click.IntRange(min=1), default=10, help="Synthetic: features.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Synthetic: seed.")
 @opt.output("--json", "json_file", help="Write the result here.")
 def command(
     weights: str | None,
@@ -272,10 +272,7 @@ def command(
             "agreement": pairs,
             "holds": holds,
         }
-        try:
-            files.write_json(json_file, result)
-        except OSError as error:
-            raise BadInput(str(error)) from None
+        files.write_json(json_file, result)
     raise SystemExit(0 if holds else 1)
 
 
