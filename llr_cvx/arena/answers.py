@@ -36,6 +36,8 @@ MAX_BYTES = 2**30
 MAX_TEXT = 2**28
 #: No more iterates than this are judged.
 MAX_ITERATES = 20_000
+#: W and the dual point.
+POINT = ("W", "alpha", "U")
 #: What the worker of a Python entry measured, in the process of that entry.
 MEASURED = ("seconds", "cpu_seconds", "iterates", "memory")
 
@@ -81,7 +83,7 @@ def read_answer(out: Path, shape: tuple[int, int], n_edges: int, began: float, t
 
 
 def _facts(path: Path, token: str) -> dict[str, Any]:
-    facts = _json(path) if path.exists() else {}
+    facts = _json(path)
     if not isinstance(facts, dict) or facts.get("token") != token:
         raise Unusable("no output: it ended before it returned")
     return {name: value for name, value in facts.items() if name not in MEASURED or _is_amount(value)}
@@ -95,11 +97,11 @@ def _is_amount(value: Any) -> bool:
 def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began: float, by_worker: bool) -> None:
     single = next((p for p in (out, *(out.with_name(f"out.{e}") for e in ("npy", "csv", "json"))) if p.is_file()), None)
     folder = out if out.is_dir() else out.parent
-    whole = _json(folder / "answer.json") if (folder / "answer.json").exists() else {}
+    whole = _json(folder / "answer.json")
     if not isinstance(whole, dict):
         raise Unusable("answer.json is not an object with W")
-    found: dict[str, Any] = {name: whole[name] for name in ("W", "alpha", "U") if name in whole}
-    for name in ("W", "alpha", "U"):
+    found: dict[str, Any] = {name: whole[name] for name in POINT if name in whole}
+    for name in POINT:
         path = next((p for ending in ("npy", "csv", "json") if (p := folder / f"{name}.{ending}").exists()), None)
         if path is not None:
             found[name] = _array(path)
@@ -107,7 +109,7 @@ def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began
         found["W"] = _array(single)
     if isinstance(found.get("W"), dict):  # W.json, or the single file, holds the whole answer
         whole = found.pop("W")
-        found |= {name: whole[name] for name in ("W", "alpha", "U") if name in whole}
+        found |= {name: whole[name] for name in POINT if name in whole}
     given = _json(folder / "claims.json") if (folder / "claims.json").exists() else whole
     answer.claims = _claims(given, answer.notes) if isinstance(given, dict) else {}
     if by_worker:
@@ -225,6 +227,9 @@ def _opened(path: Path, read: Callable[[IO[bytes]], Any]) -> Any:
 
 
 def _json(path: Path) -> Any:
+    """What a file holds; an empty object if there is none."""
+    if not path.exists():
+        return {}
     try:
         return _opened(path, lambda stream: json.loads(_text(stream, path.name)))
     except ValueError as error:

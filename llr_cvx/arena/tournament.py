@@ -7,8 +7,8 @@ import platform
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
@@ -17,7 +17,7 @@ from llr_cvx.arena.entries import Entry
 from llr_cvx.arena.judge import STATUSES, Known, Row, judge_run
 from llr_cvx.arena.sandbox import Limits, execute
 from llr_cvx.experiments.runner import Workers, run_all
-from llr_cvx.instances import Instance, list_instances, load_instance
+from llr_cvx.instances import list_instances, load_instance
 from llr_cvx.instances.drill import GENERATORS
 from llr_cvx.problem import Problem
 from llr_cvx.store import Store, code_version
@@ -55,15 +55,11 @@ class Case:
         """The problem, and what is known about its optimum."""
         if self.origin == "library":
             found = load_instance(self.name)
-            ready = getattr(found, "stored", found) is not None  # large instances come without a reference point
-            return found.problem, Known(found.lower, found.upper, partial(_point, found), ready)
+            ready = found.stored is not None  # large instances come without a reference point
+            return found.problem, Known(found.lower, found.upper, lambda: Reference(*found.point), ready)
         if self.origin == "file":
             return Problem.load(self.place), None
         return GENERATORS[self.origin](int(self.place)), None
-
-
-def _point(instance: Instance) -> Reference:
-    return Reference(instance.W, instance.alpha, instance.U)
 
 
 def library_cases(names: Sequence[str] = ()) -> list[Case]:
@@ -85,10 +81,11 @@ def file_cases(paths: Sequence[Path]) -> list[Case]:
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
         raise ValueError(f"two problems are called {twice!r}: results are listed by file name, so rename one of them")
+    cases = []
     for path in paths:
         Problem.load(path).require_attained()
-    digests = [sha256(path.read_bytes()).hexdigest()[:16] for path in paths]
-    return [Case(path.stem, "file", str(path.resolve()), digest) for path, digest in zip(paths, digests, strict=True)]
+        cases.append(Case(path.stem, "file", str(path.resolve()), sha256(path.read_bytes()).hexdigest()[:16]))
+    return cases
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------------
@@ -146,14 +143,12 @@ class Plan:
 
     def tasks(self) -> list[Task]:
         """In turns: all entries on a problem, then the next problem; after the last problem, the next repeat."""
-        places = [
-            (repeat, case, entry) for repeat in range(self.repeats) for case in self.cases for entry in self.entries
-        ]
-        return [Task(entry, case, repeat, self.tol, self.limits) for repeat, case, entry in places]
+        turns = product(range(self.repeats), self.cases, self.entries)
+        return [Task(entry, case, repeat, self.tol, self.limits) for repeat, case, entry in turns]
 
     def header(self) -> dict[str, Any]:
         """What stored records depend on, the code of this package included; repeats and problems may become more."""
-        entries = [{"name": e.name, "spec": e.spec, "argv": list(e.argv), "source": e.source} for e in self.entries]
+        entries = [asdict(entry) | {"folders": []} for entry in self.entries]
         conditions = {"tol": self.tol, "limits": self.limits._asdict(), "comparable": self.comparable}
         return {"entries": entries, **conditions, "code": code_version()}
 
@@ -172,7 +167,8 @@ def run_plan(plan: Plan, store: Path | None = None, stream: IO[str] | None = Non
     if store is None:
         with tempfile.TemporaryDirectory() as folder:
             return run_plan(plan, Path(folder) / "runs", stream)
-    records = run_all(plan.tasks(), Store(store, plan.header()), plan.workers, stream, run_task)
+    header = plan.header()
+    records = run_all(plan.tasks(), Store(store, header), plan.workers, stream, run_task)
     results = [
         collected([records[f"{entry.name} on {case.label}", repeat] for repeat in range(plan.repeats)])
         for entry in plan.entries
@@ -187,8 +183,8 @@ def run_plan(plan: Plan, store: Path | None = None, stream: IO[str] | None = Non
         "comparable_times": plan.comparable,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
-    entries = [asdict(entry) | {"folders": []} for entry in plan.entries]
-    return {"conditions": conditions, "entries": entries, "summary": summarise(results), "results": results}
+    summary = summarise(results)
+    return {"conditions": conditions, "entries": header["entries"], "summary": summary, "results": results}
 
 
 def collected(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -211,7 +207,6 @@ def summarise(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         rows = [row for row in results if row["entry"] == name]
         counts = {status: sum(row["status"] == status for row in rows) for status in STATUSES}
         totals = {key: sum(row[key] for row in rows) for key in ("seconds", "cpu_seconds", "judge_seconds")}
-        found.append(
-            {"entry": name, "rows": len(rows), **counts, **totals, "memory": max(row["memory"] for row in rows)}
-        )
+        memory = max(row["memory"] for row in rows)
+        found.append({"entry": name, "rows": len(rows), **counts, **totals, "memory": memory})
     return sorted(found, key=lambda one: (-one["proved"], one["seconds"]))

@@ -138,7 +138,7 @@ def run_jobs(todo: Iterable[Job], journal: Journal, tell: Tell) -> tuple[list[Re
         if job.name not in journal.done:
             tell(f"[{number}/{len(todo)}{pace.left()}] {job.name} ...")
             found = job.run()
-            journal.keep(job.name, [asdict(r) if isinstance(r, Record) else r._asdict() for r in found])
+            journal.keep(job.name, list(map(asdict, found)))
             pace.advance(job.cost)
             for r in found:
                 if isinstance(r, Record):

@@ -11,8 +11,9 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import Any, NamedTuple
+from typing import Any
 
 from llr_cvx.benchmarks.measure import SOLVERS, instance, quietly
 from llr_cvx.benchmarks.tables import times
@@ -26,7 +27,8 @@ Case = tuple[Problem, float]  # and the gap to prove
 BELOW = {"RELAX": 2.0}
 
 
-class Effect(NamedTuple):
+@dataclass(frozen=True)
+class Effect:
     """One number changed; by solver, the mean and the largest time ratio to the default, and gaps missed."""
 
     name: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from llr_cvx import archive
 from llr_cvx.arena import compare as comparison
@@ -119,11 +120,11 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 def _as_typed(ctx: click.Context, given: dict[str, Any]) -> str:
     """The command with its options, to be run again."""
     words = ["llr-cvx", "arena"]
-    for option in (param for param in ctx.command.params if isinstance(param, click.Option) and param.name in given):
-        value = given[str(option.name)]
-        if value != option.default and value not in (None, (), False):
+    for option in ctx.command.params:
+        if ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+            value = given[str(option.name)]
             for one in value if option.multiple else [value]:
-                words += [option.opts[0]] if option.is_flag else [option.opts[0], str(one)]
+                words += [option.opts[0], *([] if one is True else [str(one)])]
     return shlex.join(words)
 
 

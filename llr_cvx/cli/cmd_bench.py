@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +28,11 @@ CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def numbers(kind: type[int] | type[float], minimum: int = 0) -> Callable[..., tuple[Any, ...]]:
-    """A callback that reads numbers separated by commas: ints of at least the minimum, or floats above it."""
+def numbers(kind: click.IntRange | opt.Finite) -> Callable[..., tuple[Any, ...]]:
+    """A callback that reads numbers of one kind, separated by commas."""
 
-    def read(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[Any, ...]:
-        try:
-            found = tuple(dict.fromkeys(kind(word) for word in value.split(",")))
-        except ValueError:
-            raise click.BadParameter(f"{value!r} is no list of numbers; write them like 10,50") from None
-        for number in found:
-            if not math.isfinite(number) or number < minimum or (kind is float and number == minimum):
-                bound = f"{'more than' if kind is float else 'at least'} {minimum}"
-                raise click.BadParameter(f"{number} is out of range: finite and {bound} is needed")
-        return found
+    def read(ctx: click.Context, param: click.Parameter, value: str) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(kind(word, param, ctx) for word in value.split(",")))
 
     return read
 
@@ -67,14 +59,24 @@ def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, .
     help="What to measure; repeatable. [default: race, size, dim, path]",
 )
 @click.option("--quick", is_flag=True, help=f"No conic solver above d = {QUICK_D}, no size above N = {QUICK_N:,}.")
-@click.option("--d", "dims", callback=numbers(int, 1), default="10,50", help="Race, path, plane: columns.")
+@click.option(
+    "--d", "dims", callback=numbers(click.IntRange(min=1)), default="10,50", help="Race, path, plane: columns."
+)
 @click.option("--n", "rows", type=click.IntRange(min=8), default=310, help="Race, path, plane: rows.")
-@click.option("--seeds", callback=numbers(int), default="0", help="Seeds of the data.")
+@click.option("--seeds", callback=numbers(click.IntRange(min=0)), default="0", help="Seeds of the data.")
 @click.option("--lambda1", type=opt.POSITIVE, default=0.1)
 @click.option("--lambda2", type=opt.POSITIVE, default=1.0)
-@click.option("--gaps", callback=numbers(float), default="1e-3,1e-6,1e-9", help="Race: gaps to prove.")
-@click.option("--sizes", callback=numbers(int, 8), default="1000,4000,16000", help=f"Growth with N, d = {SIZE_D}.")
-@click.option("--dims", "growing", callback=numbers(int, 1), default="10,20,40,80", help=f"Growth with d, N = {DIM_N}.")
+@click.option("--gaps", callback=numbers(opt.POSITIVE), default="1e-3,1e-6,1e-9", help="Race: gaps to prove.")
+@click.option(
+    "--sizes", callback=numbers(click.IntRange(min=8)), default="1000,4000,16000", help=f"Growth with N, d = {SIZE_D}."
+)
+@click.option(
+    "--dims",
+    "growing",
+    callback=numbers(click.IntRange(min=1)),
+    default="10,20,40,80",
+    help=f"Growth with d, N = {DIM_N}.",
+)
 @click.option("--gap", type=opt.POSITIVE, help="Plane, path: gap to prove. [default: plane 1e-9, path 1e-6]")
 @click.option("--points", type=click.IntRange(min=2), default=20, help="Path: points.")
 @click.option("--along", type=click.Choice(("lambda1", "lambda2")), default="lambda1", help="Path: penalty.")
@@ -133,10 +135,7 @@ def command(figure: str, no_figure: bool, fresh: bool, json_file: str | None, **
     """
     rules = Rules(options["threads"], options["repeats"], options["time_limit"], CLOCKS[options["clock"]])
     parts = PARTS if "all" in options["parts"] else options["parts"] or PARTS[:4]
-
-    def tell(line: str) -> None:
-        opt.say(line, err=True)
-
+    tell = partial(opt.say, err=True)
     with blas_threads(rules.threads), resumed("bench", [*parts, options], fresh, tell) as journal:
         records, changes = run_jobs(jobs(parts, options, rules, tell), journal, tell)
         head = report.facts(rules.threads, os.cpu_count() or 1)
@@ -154,7 +153,7 @@ def command(figure: str, no_figure: bool, fresh: bool, json_file: str | None, **
             kept = [p._asdict() for p in report.promises(records)]
             rows = [asdict(r) | {"certified": r.certified} for r in records]
             result = {"head": head, "options": options, "records": rows, "promises": kept}
-            files.write_json(json_file, result | {"settings": [e._asdict() for e in changes]})
+            files.write_json(json_file, result | {"settings": list(map(asdict, changes))})
     own = [r for r in records if r.solver.startswith((*bench.SOLVERS, "JOIN"))]
     raise SystemExit(0 if all(r.certified and r.monotone is not False for r in own) else 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,20 +74,17 @@ def list_(json_file: str | None) -> None:
                 llr-cvx instances measure; > means stopped by its time limit after so much CPU time
     """
     efforts = load_efforts()
-    opt.say(
-        f"{'name':<18} {'N':>4} {'d':>4} {'edges':>6} {'active':>7} {'fused':>6} {'difficulty':<10} {'Clarabel':<24} "
-        f"{'J* >=':<21} {'J* <=':<21} description"
-    )
+    layout = "{:<18} {:>4} {:>4} {:>6} {:>7} {:>6} {:<10} {:<24} {!s:<21} {!s:<21} {}"
+    names = ("name", "N", "d", "edges", "active", "fused", "difficulty", "Clarabel", "J* >=", "J* <=", "description")
+    opt.say(layout.format(*names))
     rows = []
     for name in list_instances():
         r, effort = _loaded(name).facts, efforts.get(name)
         difficulty, clarabel = (effort.difficulty, effort.clarabel_time) if effort else ("?", "not measured")
         rows.append(r | {"difficulty": difficulty, "effort": asdict(effort) if effort else None})
-        fused = "–" if r["fused"] != r["fused"] else f"{r['fused']:.1%}"
-        opt.say(
-            f"{name:<18} {r['N']:>4} {r['d']:>4} {r['edges']:>6} {r['active']:>7.1%} {fused:>6} {difficulty:<10} "
-            f"{clarabel:<24} {r['lower']!r:<21} {r['upper']!r:<21} {r['description']}"
-        )
+        shares = ("–" if share != share else f"{share:.1%}" for share in (r["active"], r["fused"]))
+        known = (difficulty, clarabel, r["lower"], r["upper"], r["description"])
+        opt.say(layout.format(name, r["N"], r["d"], r["edges"], *shares, *known))
     _save(json_file, rows)
 
 
@@ -217,7 +215,7 @@ def drill_(
     on where it stopped.
     """
     options = [generator, solver, problems, first_seed, tol]
-    with resumed("drill", options, fresh, lambda line: opt.say(line, err=True)) as journal:
+    with resumed("drill", options, fresh, partial(opt.say, err=True)) as journal:
         done = len(journal.done)
         progress = Progress("drill", problems, done, unit="problems")
         for report in drill(problems, SOLVERS[solver], tol, first_seed, generator, journal):

@@ -132,8 +132,6 @@ def _told() -> Iterator[None]:
         yield
 
 
-# ---- output ---------------------------------------------------------------------------------------------
-
 COLUMNS = ("solver", "objective", "proven J* >=", "rel. gap", "monotone", "seconds", "verdict")
 LAYOUT = "{:<12.12}  {:>16}  {:>16}  {:>9}  {:>8}  {:>8}  {}"
 

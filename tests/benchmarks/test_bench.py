@@ -561,11 +561,11 @@ def test_a_setting_is_restored_after_an_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--d", "10,x"], "'10,x' is no list of numbers"),
-        (["--d", "0"], "0 is out of range"),
-        (["--gaps", "1e-3,0"], "0.0 is out of range"),
-        (["--gaps", "nan"], "nan is out of range"),
-        (["--sizes", "4"], "4 is out of range: finite and at least 8"),
+        (["--d", "10,x"], "'x' is not a valid integer"),
+        (["--d", "0"], "0 is not in the range x>=1"),
+        (["--gaps", "1e-3,0"], "0.0 is not in the range x>0"),
+        (["--gaps", "nan"], "nan is not a finite number"),
+        (["--sizes", "4"], "4 is not in the range x>=8"),
         (["--figure", "x.txt"], "must end in one of .png"),
         (["--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: its folder does not exist"),
         (["--only", "NOTHING"], "no setting is called 'NOTHING'"),
