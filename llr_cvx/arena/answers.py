@@ -1,15 +1,8 @@
 """Read what an entry left in its output folder, without trusting a byte of it.
 
-| file | contents |
-|---|---|
-| `W.csv`, `W.npy` or `W.json` | one row per sample; CSV with or without a header line, JSON as nested lists |
-| `alpha` and `U` in the same formats | optional: a dual point |
-| `claims.json` | optional: `objective` (J(W)), `dual` (a lower bound of J*), `trace` (J of each iterate) |
-| `iterates/` | optional: files like W, in the order of their names, stamped by the system when they were written |
-| `seconds.csv` | optional: the time of each iterate as the program reports it, used instead |
-| `answer.json` | instead of all these: one object with any of W, alpha, U, objective, dual, trace, iterates, seconds |
-
-A program that takes its output argument for the name of a file may write that file: CSV, .npy or JSON, by its content.
+The files are those that docs/arena.md lists: W, alpha and U as CSV (with or without a header line), .npy or JSON
+(nested lists); `claims.json`; `iterates/` and `seconds.csv`; or `answer.json` with all of these. A program that takes
+its output argument for the name of a file may write that file, in any of these formats.
 """
 
 from __future__ import annotations

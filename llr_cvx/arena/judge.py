@@ -8,7 +8,6 @@ entry: they are compared with what is proved, and a claim that is false makes th
 from __future__ import annotations
 
 import math
-import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ import numpy as np
 
 from llr_cvx import checker
 from llr_cvx.arena.answers import Answer
-from llr_cvx.arena.claims import false_claims
 from llr_cvx.arena.sandbox import Limits, Outcome
 from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
@@ -38,6 +36,8 @@ STATUSES = {
 }
 #: An objective that rises by no more than this, relatively, has not risen.
 RISE_RTOL = 1e-12
+#: A claim is false if it is wrong by more than this, relatively: more than the arithmetic of any honest solver.
+CLAIM_RTOL = 1e-9
 #: Relative gaps to which times are measured.
 LEVELS = (1e-3, 1e-6, 1e-9)
 #: Points kept of the curve of the gap against time.
@@ -133,9 +133,11 @@ def judge_run(
         iterates=int(answer.facts.get("iterates", len(answer.iterates))),
         judged_iterates=len(answer.iterates),
         claims={name: value for name, value in answer.claims.items() if name != "trace"},
-        notes=[*answer.notes, *_notes(outcome)],
+        notes=[*answer.notes, *outcome.notes()],
     )
-    row.status, row.reason = _failure(outcome, answer, limits)
+    row.status, row.reason = outcome.failure(limits)
+    if answer.fault and not row.status:
+        row.status, row.reason = "invalid", answer.fault
     W = _stopped_at(answer, limits.seconds) if answer.facts.get("stopped") else answer.W
     if not row.status and (W is None or (seconds > limits.seconds and not answer.facts.get("stopped"))):
         row.status, row.reason = "timeout", f"no answer within {limits.seconds:g} s"
@@ -150,43 +152,6 @@ def judge_run(
     row.accepted = row.status == "proved"
     row.judge_seconds = time.process_time() - began
     return row
-
-
-# ---- failures of the process ---------------------------------------------------------------------------------------
-
-
-def _failure(outcome: Outcome, answer: Answer, limits: Limits) -> tuple[str, str]:
-    """("", "") if there is an answer to judge."""
-    if outcome.end == "time":
-        return "timeout", f"killed after {limits.seconds:g} s"
-    if outcome.end == "memory":
-        return "crash", f"killed: it used more than {limits.memory / 2**30:.3g} GiB of memory"
-    if outcome.end == "processes":
-        return "crash", "killed: it started too many processes"
-    if outcome.end != "exit":
-        return "crash", "the process that ran it was ended from outside"
-    if outcome.trespasses:
-        return "invalid", f"it changed {', '.join(outcome.trespasses)}"
-    if outcome.code:
-        how = f"exit status {outcome.code}" if outcome.code > 0 else f"ended by {_signal(-outcome.code)}"
-        last = (outcome.stderr.strip().splitlines() or [""])[-1][:200]
-        return "crash", f"{how}: {last}" if last else how
-    return ("invalid", answer.fault) if answer.fault else ("", "")
-
-
-def _signal(number: int) -> str:
-    return next((known.name for known in signal.Signals if known == number), f"signal {number}")
-
-
-def _notes(outcome: Outcome) -> list[str]:
-    notes = []
-    if outcome.left_behind:
-        notes.append(f"it left {outcome.left_behind} process(es) running: killed")
-    if outcome.printed > 10**6:
-        notes.append(f"it printed {outcome.printed / 1e6:.0f} MB: only the end was kept")
-    if outcome.suspicions:
-        notes.append(f"files outside its folder changed while it ran: {', '.join(outcome.suspicions[:3])}")
-    return notes
 
 
 def _stopped_at(answer: Answer, limit: float) -> FloatArray | None:
@@ -288,3 +253,39 @@ def _judge_iterates(row: Row, problem: Problem, answer: Answer, values: FloatArr
         row.time_to[f"{level:.0e}"] = float(stamps[reached[0]]) if reached.size else None
     shown = np.unique(np.geomspace(1, len(gaps), CURVE_POINTS).astype(int)) - 1
     row.curve = [(float(stamps[k]), float(gaps[k])) for k in shown]
+
+
+def false_claims(
+    J: float, lower: float, upper: float, own: float | None, values: FloatArray, answer: Answer, notes: list[str]
+) -> list[str]:
+    """Claims that are proved false: about J(W), about the optimum, and about the iterates.
+
+    `lower` and `upper` enclose J*, `own` is what the entry's dual point proves, `values` are J of its iterates. Claims
+    that are wrong to its own disadvantage, or that nothing is known about, become notes.
+    """
+    found = []
+    room = CLAIM_RTOL * max(J, 1e-300)
+    claimed = answer.claims.get("objective")
+    if claimed is not None and not claimed >= J - room:
+        found.append(f"it claims J(W) = {claimed:.12g}, but J(W) = {J:.12g}")
+    elif claimed is not None and not claimed <= J + room:
+        notes.append(f"it claims J(W) = {claimed:.12g}, which is too large: J(W) = {J:.12g}")
+    dual = answer.claims.get("dual")
+    if dual is not None and not dual <= upper + room:
+        found.append(f"it claims J* >= {dual:.12g}, but J* <= {upper:.12g} is proved")
+    elif dual is not None and own is not None and not dual <= own + room:
+        found.append(f"it claims J* >= {dual:.12g}, but its dual point proves {own:.12g} only")
+    if answer.values is not None and len(values):
+        said = answer.values
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero(np.abs(said - values) > CLAIM_RTOL * np.abs(values))
+        if wrong.size:
+            k = int(wrong[0])
+            found.append(f"it reports J = {said[k]:.12g} for iterate {k}, but J = {values[k]:.12g}")
+    trace = np.array(answer.claims.get("trace", []), dtype=float)
+    below = np.flatnonzero(trace < lower - room)
+    if below.size:
+        found.append(f"its trace holds {trace[below[0]]:.12g}, but J* >= {lower:.12g} is proved")
+    elif trace.size and len(trace) != len(values):
+        notes.append(f"its trace of {len(trace)} values comes without their iterates: not counted")
+    return found

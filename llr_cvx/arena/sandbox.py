@@ -11,6 +11,7 @@ import atexit
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,36 @@ class Outcome:
     stderr: str = ""
     trespasses: tuple[str, ...] = ()  # its input, or files of the arena beside it, if it changed them
     suspicions: tuple[str, ...] = ()  # files changed during the run elsewhere, where the system could not refuse it
+
+    def failure(self, limits: Limits) -> tuple[str, str]:
+        """The status of a row and the reason, if there is no answer to judge; else ("", "")."""
+        if self.end == "time":
+            return "timeout", f"killed after {limits.seconds:g} s"
+        if self.end == "memory":
+            return "crash", f"killed: it used more than {limits.memory / 2**30:.3g} GiB of memory"
+        if self.end == "processes":
+            return "crash", "killed: it started too many processes"
+        if self.end != "exit":
+            return "crash", "the process that ran it was ended from outside"
+        if self.trespasses:
+            return "invalid", f"it changed {', '.join(self.trespasses)}"
+        if not self.code:
+            return "", ""
+        name = next((known.name for known in signal.Signals if known == -self.code), f"signal {-self.code}")
+        how = f"exit status {self.code}" if self.code > 0 else f"ended by {name}"
+        last = (self.stderr.strip().splitlines() or [""])[-1][:200]
+        return "crash", f"{how}: {last}" if last else how
+
+    def notes(self) -> list[str]:
+        """What else is worth telling."""
+        notes = []
+        if self.left_behind:
+            notes.append(f"it left {self.left_behind} process(es) running: killed")
+        if self.printed > 10**6:
+            notes.append(f"it printed {self.printed / 1e6:.0f} MB: only the end was kept")
+        if self.suspicions:
+            notes.append(f"files outside its folder changed while it ran: {', '.join(self.suspicions[:3])}")
+        return notes
 
 
 def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple[Outcome, Answer]:

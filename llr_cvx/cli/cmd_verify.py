@@ -72,9 +72,7 @@ def numbers(problem: Problem, W: FloatArray, c: Certificate, rigorous: bool) -> 
     return Numbers(proof.primal_high, proof.dual_low, proof.relative_gap)
 
 
-def solver_row(
-    problem: Problem, solver: str, tol: float, rigorous: bool = False, time_limit: float | None = None
-) -> Row:
+def solver_row(problem: Problem, solver: str, tol: float, rigorous: bool, time_limit: float | None = None) -> Row:
     """Solve and judge: an answer holds if proved optimal to tol; for IRLS, J_epsilon must never have risen."""
     limit: dict[str, Any] = {} if time_limit is None else {TIME_LIMITS[solver]: time_limit}
     try:
@@ -96,9 +94,7 @@ def solver_row(
     return Row(s.solver, *shown, monotone, s.seconds, verdict, verdict == "optimal", message)
 
 
-def weights_row(
-    problem: Problem, path: str, tol: float, rigorous: bool = False, time_limit: float | None = None
-) -> Row:
+def weights_row(problem: Problem, path: str, tol: float, rigorous: bool, time_limit: float | None) -> Row:
     """Judge a W that someone else made."""
     W = files.read_weights(path)
     v = verify(problem, W, tol, time_limit=time_limit)

@@ -185,7 +185,7 @@ def test_a_daemon_left_behind_is_killed_and_noted() -> None:
     assert any(re.search(r"left \d process\(es\) running", note) for note in row["notes"])
 
 
-@pytest.mark.skipif(not landlock.confines_signals(), reason="needs Landlock of Linux 6.12")
+@pytest.mark.skipif(landlock.version() < landlock.SCOPED_SINCE, reason="needs Landlock of Linux 6.12")
 def test_an_entry_cannot_end_what_watches_it() -> None:
     row = run("ends_its_supervisor", SHORT)
     assert row["status"] == "crash"
