@@ -11,7 +11,8 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -161,8 +162,10 @@ def _claims(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
 
 def _recorded_iterates(answer: Answer, folder: Path, shape: tuple[int, int]) -> None:
     """What the worker of a Python entry recorded, up to the moment at which it may have been killed."""
-    blocks = _opened(folder / "iterates.npys", _blocks)
-    rows = np.frombuffer(_opened(folder / "stamps.bin", lambda stream: stream.read()))
+    with _opened(folder / "iterates.npys") as stream:
+        blocks = _blocks(stream)
+    with _opened(folder / "stamps.bin") as stream:
+        rows = np.frombuffer(stream.read())
     rows = rows[: len(rows) // 3 * 3].reshape(-1, 3)
     count = min(len(blocks), len(rows))
     answer.iterates = [matrix(value, f"iterate {k}", shape, []) for k, value in enumerate(blocks[:count])]
@@ -209,14 +212,15 @@ def _blocks(stream: IO[bytes]) -> list[NDArray[Any]]:
 # ---- single files --------------------------------------------------------------------------------------------------
 
 
-def _opened(path: Path, read: Callable[[IO[bytes]], Any]) -> Any:
-    """Read a plain file of moderate size: no link, pipe or device."""
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A plain file of moderate size: no link, pipe or device."""
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with open(fd, "rb") as stream:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             raise Unusable(f"{path.name} is not a plain file of at most {MAX_BYTES} bytes")
-        return read(stream)
+        yield stream
 
 
 def _json(path: Path) -> Any:
@@ -224,23 +228,21 @@ def _json(path: Path) -> Any:
     if not path.exists():
         return {}
     try:
-        return _opened(path, lambda stream: json.loads(_text(stream, path.name)))
+        with _opened(path) as stream:
+            return json.loads(_text(stream, path.name))
     except ValueError as error:
         raise Unusable(f"{path.name} is not whole or not JSON: {error}") from None
 
 
 def _array(path: Path) -> Any:
     """A matrix by its content: .npy, JSON, or numbers separated by commas."""
-    return _opened(path, lambda stream: _parsed(stream, path.name))
-
-
-def _parsed(stream: IO[bytes], name: str) -> Any:
-    start = stream.read(6)
-    stream.seek(0)
     try:
-        if start == b"\x93NUMPY":
-            return _npy(stream)
-        text = _text(stream, name)
+        with _opened(path) as stream:
+            start = stream.read(6)
+            stream.seek(0)
+            if start == b"\x93NUMPY":
+                return _npy(stream)
+            text = _text(stream, path.name)
         if start.lstrip()[:1] in (b"[", b"{"):
             return json.loads(text)
         lines = [line for line in text.splitlines() if line.strip()]
@@ -248,7 +250,7 @@ def _parsed(stream: IO[bytes], name: str) -> Any:
             lines = lines[1:]  # a header
         return np.array([[float(cell) for cell in line.split(",")] for line in lines])
     except (ValueError, EOFError) as error:
-        raise Unusable(f"{name} is not whole or not a matrix of numbers: {error}") from None
+        raise Unusable(f"{path.name} is not whole or not a matrix of numbers: {error}") from None
 
 
 def _text(stream: IO[bytes], name: str) -> str:

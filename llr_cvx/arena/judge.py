@@ -162,9 +162,6 @@ def _stopped_at(answer: Answer, limit: float) -> FloatArray | None:
     return answer.iterates[int(within[-1])] if within.size else None
 
 
-# ---- the answer ----------------------------------------------------------------------------------------------------
-
-
 def _judge_answer(
     row: Row, problem: Problem, W: FloatArray, answer: Answer, known: Known | None, tol: float, limits: Limits
 ) -> None:
@@ -180,7 +177,7 @@ def _judge_answer(
         row.should_be_fused = v.should_be_fused[:LISTED].tolist()
     values = np.array([problem.objective(iterate) for iterate in answer.iterates])
     _judge_iterates(row, problem, answer, values, lower)
-    lies = false_claims(J, lower, upper, own.lower if own else None, values, answer, row.notes)
+    lies = _false_claims(J, lower, upper, own.lower if own else None, values, answer, row.notes)
     row.status = "false claim" if lies else "proved" if v.accepted else "not proved"
     row.reason = "; ".join(lies) if lies else "" if v.accepted else _why(v)
 
@@ -255,7 +252,7 @@ def _judge_iterates(row: Row, problem: Problem, answer: Answer, values: FloatArr
     row.curve = [(float(stamps[k]), float(gaps[k])) for k in shown]
 
 
-def false_claims(
+def _false_claims(
     J: float, lower: float, upper: float, own: float | None, values: FloatArray, answer: Answer, notes: list[str]
 ) -> list[str]:
     """Claims that are proved false: about J(W), about the optimum, and about the iterates.

@@ -95,10 +95,8 @@ def measure_solver(
     seconds: list[float] = []
     while len(seconds) < rules.runs and sum(seconds) < REPEAT_SECONDS:
         fresh = copy.copy(problem)
-        began = rules.clock()
-        with quietly():
+        with timed(rules.clock, seconds):
             s = SOLVERS[solver](fresh, gap, progress=progress)
-        seconds.append(rules.clock() - began)
     reached = s.certificate.relative_gap
     return Record(
         *(part, solver, *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
@@ -128,10 +126,8 @@ def measure_path(
     worst = dict.fromkeys(ways, -math.inf)
     while len(seconds["FAST cold"]) < rules.runs and sum(seconds["FAST cold"]) < REPEAT_SECONDS:
         for name, way in ways.items():
-            began = rules.clock()
-            with quietly():
+            with timed(rules.clock, seconds[name]):
                 solutions = way()
-            seconds[name].append(rules.clock() - began)
             worst[name] = max(worst[name], *(s.certificate.relative_gap for s in solutions))
     return [
         Record(
@@ -150,12 +146,10 @@ def measure_new_rows(problem: Problem, n_rows: int, seed: int, rules: Rules, gap
     """Score new rows by joining the model fitted to `problem`; `points` is their number, `reached` the worst gap."""
     fitted = FittedRows(solve_fast(problem))
     rows = np.random.default_rng(seed + 1).normal(size=(n_rows, problem.shape[1]))
-    seconds, worst = [], 0.0
+    seconds: list[float] = []
     for _ in range(rules.runs):
-        began = rules.clock()
-        with quietly():
+        with timed(rules.clock, seconds):
             worst = float(fitted.join(rows).relative_gap.max())
-        seconds.append(rules.clock() - began)
     return Record(
         *("new", "JOIN", *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
         seconds=statistics.median(seconds) if worst <= gap else math.nan,
@@ -177,11 +171,13 @@ def fused_share(s: Solution) -> float:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """A gap that is missed goes into the record, not into a warning."""
+def timed(clock: Callable[[], float], seconds: list[float]) -> Iterator[None]:
+    """Append what the block takes; a gap that is missed goes into the record, not into a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        began = clock()
         yield
+        seconds.append(clock() - began)
 
 
 @contextmanager

@@ -120,18 +120,18 @@ def export(folder: Path, names: list[str], json_file: str | None) -> None:
 
 def _each(names: list[str], make: Callable[[str], Instance], json_file: str | None) -> None:
     """Run and print one proof per name; exit with status 1 if any failed."""
-    rows, failed = [], 0
+    rows: list[dict[str, Any]] = []
     for name in names:
         try:
             instance = make(name)
         except (RuntimeError, ValueError) as error:
-            failed += 1
             opt.say(f"{name:<18} FAILED: {error}")
             rows.append({"name": name, "error": str(error)})
             continue
         rows.append(instance.facts)
         opt.say(f"{name:<18} {instance.lower!r:<23} {instance.upper!r:<23} width {instance.relative_width:.1e}")
     _save(json_file, rows)
+    failed = sum("error" in row for row in rows)
     opt.say(f"{len(names) - failed} of {len(names)} proved to relative width 1e-9")
     raise SystemExit(1 if failed else 0)
 

@@ -67,12 +67,15 @@ class Effort:
         """
         if self.clarabel_seconds is None:
             return self.clarabel
-        seconds = f"{self.clarabel_seconds:.2g} s" if self.clarabel_seconds < 10 else f"{self.clarabel_seconds:.0f} s"
+        seconds = f"{_short(self.clarabel_seconds)} s"
         if self.clarabel in ("failed", "user_limit"):
             return f"failed, {seconds}" if self.clarabel == "failed" else f"> {seconds}"
-        ratio = self.clarabel_seconds / self.fast_seconds
-        times = f"{seconds} ({ratio:.2g}x)" if ratio < 10 else f"{seconds} ({ratio:.0f}x)"
+        times = f"{seconds} ({_short(self.clarabel_seconds / self.fast_seconds)}x)"
         return times if self.clarabel == "optimal" else f"{times}, gap {self.clarabel_excess:.0e}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 def count_cg(problem: Problem) -> int | None:

@@ -63,54 +63,39 @@ def cbf_lines(problem: Problem) -> Iterator[str]:
                    a_i >= exp(-y_i w_i.x_i - t_i),  b_i >= exp(-t_i),  a_i + b_i <= 1
     """
     N, d = problem.shape
-    n_edges = len(problem.edges)
-    W = np.arange(N * d).reshape(N, d)
-    P = W + N * d
-    q, t, a, b = (2 * N * d + block * N + np.arange(N) for block in range(4))
-    s = 2 * N * d + 4 * N + np.arange(n_edges)
-    size = 2 * N * d + 4 * N + n_edges
+    n_cells, size = N * d, 2 * N * d + 4 * N + len(problem.edges)
+    W = np.arange(n_cells).reshape(N, d).tolist()
+    q, t, a, b = (range(2 * n_cells + block * N, 2 * n_cells + (block + 1) * N) for block in range(4))
+    s = range(2 * n_cells + 4 * N, size)
     yield "# Localized logistic regression, Eq. (5); the first N*d variables are W, row by row."
     yield from ("VER", "3", "", "OBJSENSE", "MIN", "", "VAR", f"{size} 1", f"F {size}", "")
 
     cones: list[str] = []
-    A: list[tuple[int, int, float]] = []
-    constants: list[tuple[int, float]] = []
-    row = 0
-    for sign in (-1.0, 1.0):  # p - w >= 0 and p + w >= 0
-        for w, p in zip(W.ravel().tolist(), P.ravel().tolist(), strict=True):
-            A += [(row, p, 1.0), (row, w, sign)]
-            row += 1
-    for i in range(N):  # 1 - a - b >= 0
-        A += [(row, int(a[i]), -1.0), (row, int(b[i]), -1.0)]
-        constants.append((row, 1.0))
-        row += 1
-    cones.append(f"L+ {row}")
-    for i in range(N):  # (q, 1/2, sum p) in the rotated cone
-        A += [(row, int(q[i]), 1.0), *((row + 2, int(p), 1.0) for p in P[i])]
-        constants.append((row + 1, 0.5))
-        cones.append("QR 3")
-        row += 3
-    for i in range(N):  # (u, 1, r) in EXP means u >= exp(r)
-        slope = -problem.y[i] * problem.X[i]
-        A += [(row, int(a[i]), 1.0), (row + 2, int(t[i]), -1.0)]
-        A += [(row + 2, int(w), float(x)) for w, x in zip(W[i], slope, strict=True) if x]
-        A += [(row + 3, int(b[i]), 1.0), (row + 5, int(t[i]), -1.0)]
-        constants += [(row + 1, 1.0), (row + 4, 1.0)]
-        cones += ["EXP 3", "EXP 3"]
-        row += 6
-    for e, (i, j) in enumerate(problem.edges.tolist()):
-        A.append((row, int(s[e]), 1.0))
-        for k in range(d):
-            A += [(row + 1 + k, int(W[i, k]), 1.0), (row + 1 + k, int(W[j, k]), -1.0)]
-        cones.append(f"Q {d + 1}")
-        row += d + 1
+    rows: list[tuple[float, list[tuple[int, float]]]] = []  # a constant, and variables with their coefficients
 
-    yield from ("CON", f"{row} {len(cones)}", *cones, "")
-    costs = [(int(x), 1.0) for x in t] + [(int(x), problem.lambda2) for x in q if problem.lambda2]
-    costs += [(int(x), float(r)) for x, r in zip(s, problem.radii, strict=True) if r]
-    yield from ("OBJACOORD", str(len(costs)), *(f"{j} {value!r}" for j, value in costs), "")
-    yield from ("ACOORD", str(len(A)), *(f"{i} {j} {value!r}" for i, j, value in A), "")
-    yield from ("BCOORD", str(len(constants)), *(f"{i} {value!r}" for i, value in constants))
+    def cone(kind: str, *members: tuple[float, list[tuple[int, float]]]) -> None:
+        cones.append(f"{kind} {len(members)}")
+        rows.extend(members)
+
+    bounds = [(0.0, [(w + n_cells, 1.0), (w, sign)]) for sign in (-1.0, 1.0) for w in range(n_cells)]
+    cone("L+", *bounds, *((1.0, [(a_i, -1.0), (b_i, -1.0)]) for a_i, b_i in zip(a, b, strict=True)))
+    for i in range(N):  # (q, 1/2, sum p) in the rotated cone
+        cone("QR", (0.0, [(q[i], 1.0)]), (0.5, []), (0.0, [(w + n_cells, 1.0) for w in W[i]]))
+    for i in range(N):  # (u, 1, r) in EXP means u >= exp(r)
+        slope = (-problem.y[i] * problem.X[i]).tolist()
+        margin = [(w, x) for w, x in zip(W[i], slope, strict=True) if x]
+        cone("EXP", (0.0, [(a[i], 1.0)]), (1.0, []), (0.0, [(t[i], -1.0), *margin]))
+        cone("EXP", (0.0, [(b[i], 1.0)]), (1.0, []), (0.0, [(t[i], -1.0)]))
+    for s_e, i, j in zip(s, *problem.edges.T.tolist(), strict=True):
+        cone("Q", (0.0, [(s_e, 1.0)]), *((0.0, [(w, 1.0), (v, -1.0)]) for w, v in zip(W[i], W[j], strict=True)))
+
+    yield from ("CON", f"{len(rows)} {len(cones)}", *cones)
+    costs = [*((x, 1.0) for x in t), *((x, problem.lambda2) for x in q), *zip(s, problem.radii.tolist(), strict=True)]
+    A = [(row, j, value) for row, (_, terms) in enumerate(rows) for j, value in terms]
+    constants = [(row, value) for row, (value, _) in enumerate(rows)]
+    for name, entries in (("OBJACOORD", costs), ("ACOORD", A), ("BCOORD", constants)):
+        lines = [" ".join(map(repr, entry)) for entry in entries if entry[-1]]
+        yield from ("", name, str(len(lines)), *lines)
 
 
 CVXPY_TEMPLATE = '''"""{name} as a CVXPY problem: {description}.

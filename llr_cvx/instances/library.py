@@ -213,13 +213,13 @@ def reference_point(problem: Problem, gap: float = REFERENCE_GAP) -> ReferencePo
 def build_instance(name: str) -> Instance:
     """Generate the problem, solve it and prove its interval, which may be at most `MAX_RELATIVE_WIDTH` wide."""
     problem, planted = _make(name)
-    gap = STORED_GAP if RECIPES[name].stored else REFERENCE_GAP
-    return _proved(name, problem, planted or reference_point(problem, gap))
+    gap, margin = (STORED_GAP, 0.0) if RECIPES[name].stored else (REFERENCE_GAP, MARGIN)
+    return _proved(name, problem, planted or reference_point(problem, gap), margin)
 
 
 def recertify(instance: Instance) -> Instance:
     """Prove the interval of a stored instance again; raise if the proof does not reach the stored bounds."""
-    proved = _proved(instance.name, instance.problem, instance.point, margin=0.0)
+    proved = _proved(instance.name, instance.problem, instance.point, 0.0)
     if not instance.lower <= proved.lower <= proved.upper <= instance.upper:
         raise RuntimeError(
             f"{instance.name}: stored interval [{instance.lower!r}, {instance.upper!r}], "
@@ -228,11 +228,9 @@ def recertify(instance: Instance) -> Instance:
     return proved
 
 
-def _proved(name: str, problem: Problem, point: ReferencePoint, margin: float | None = None) -> Instance:
+def _proved(name: str, problem: Problem, point: ReferencePoint, margin: float) -> Instance:
     """The instance with the interval that the point proves, widened by `margin` on both sides."""
     proof = enclose(problem, *point)
-    if margin is None:
-        margin = 0.0 if RECIPES[name].stored else MARGIN
     wider = margin * proof.primal_high
     lower, upper = proof.dual_low - wider, proof.primal_high + wider
     instance = _instance(name, problem, lower, upper, ReferencePoint(point.W, proof.alpha, proof.U))
