@@ -30,16 +30,10 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "scs")
 
 
 class Store:
-    """An append-only file of records, whose first line describes them.
+    """An append-only file of records, created with its folder if it does not exist.
 
-    Parameters
-    ----------
-    path : path
-        Created with its folder if it does not exist.
-    header : dict
-        What the records depend on; a file with a different header is refused.
-    key : names
-        The fields that identify a record.
+    Its first line is the `header`, which says what the records depend on: a file with a different one is refused.
+    `key` names the fields that identify a record.
     """
 
     def __init__(self, path: str | Path, header: Record, key: tuple[str, ...] = ("cell", "trial")) -> None:

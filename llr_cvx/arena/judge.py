@@ -46,69 +46,36 @@ CURVE_POINTS = 100
 
 @dataclass
 class Row:
-    """What is known about one entry on one problem. Everything but `claims` is measured or recomputed.
+    """What is known about one entry on one problem. Everything but `claims` is measured or recomputed."""
 
-    Attributes
-    ----------
-    status, reason : str
-        One of `STATUSES`, and why in words.
-    accepted : bool
-        Whether the status is "proved".
-    suboptimality : (low, high) or None
-        Proven interval of J(W) - J*; None where there is no W.
-    objective, relative_gap : float or None
-        J(W), and the upper end of the interval as a share of it.
-    seconds, cpu_seconds : float
-        On the entry's clock; of the whole process for a program.
-    memory : int
-        Peak in bytes of the process with its descendants, the interpreter included; 0 if too short to be seen.
-    iterates, judged_iterates : int
-        How many there were, and how many of them were kept: all up to 1000, then fewer and fewer of the later ones.
-    monotone, monotone_smoothed : bool or None
-        Whether J of the iterates never rises; J_epsilon with the epsilon that the entry gave for each.
-    first_rise : int or None
-        The first judged iterate at which J is larger than before.
-    time_to : mapping
-        Seconds to relative gaps of `LEVELS`, from the iterates; None where not reached.
-    stamped_by : str
-        Who took the times of the iterates: "runner", "system" (when a file was written) or "entry"; "" without any.
-    violations, worst_samples, should_be_zero, should_be_fused, residuals
-        As in `Verdict`: which optimality condition fails, and where.
-    curve : list of pairs
-        Time and relative gap of the iterates, thinned.
-    notes : list of str
-    output : str
-        The end of what a failed entry printed.
-    judge_seconds : float
-        Processor time of judging.
-    """
-
-    status: str = ""
-    reason: str = ""
-    accepted: bool = False
-    suboptimality: tuple[float, float] | None = None
-    objective: float | None = None
-    relative_gap: float | None = None
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    status: str = ""  #: one of `STATUSES`
+    reason: str = ""  #: why, in words
+    accepted: bool = False  #: whether the status is "proved"
+    suboptimality: tuple[float, float] | None = None  #: proven interval of J(W) - J*; None where there is no W
+    objective: float | None = None  #: J(W)
+    relative_gap: float | None = None  #: the upper end of the interval as a share of it
+    seconds: float = 0.0  #: on the entry's clock; of the whole process for a program
+    cpu_seconds: float = 0.0  #: likewise, of the processor
+    #: peak in bytes of the process with its descendants, the interpreter included; 0 if too short to be seen
     memory: int = 0
-    iterates: int = 0
-    judged_iterates: int = 0
-    monotone: bool | None = None
-    first_rise: int | None = None
-    monotone_smoothed: bool | None = None
+    iterates: int = 0  #: how many there were
+    judged_iterates: int = 0  #: how many were kept: all up to 1000, then fewer and fewer of the later ones
+    monotone: bool | None = None  #: whether J of the iterates never rises
+    first_rise: int | None = None  #: the first judged iterate at which J is larger than before
+    monotone_smoothed: bool | None = None  #: J_epsilon, with the epsilon that the entry gave for each
+    #: seconds to relative gaps of `LEVELS`, from the iterates; None where not reached
     time_to: dict[str, float | None] = field(default_factory=dict)
-    stamped_by: str = ""
-    violations: Mapping[str, float] = field(default_factory=dict)
+    stamped_by: str = ""  #: who took the times of the iterates: "runner", "system" (when a file was written), "entry"
+    violations: Mapping[str, float] = field(default_factory=dict)  #: this and the next four as in `Verdict`
     worst_samples: list[int] = field(default_factory=list)
     should_be_zero: list[list[int]] = field(default_factory=list)
     should_be_fused: list[list[int]] = field(default_factory=list)
     residuals: Mapping[str, float] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
-    curve: list[tuple[float, float]] = field(default_factory=list)
+    curve: list[tuple[float, float]] = field(default_factory=list)  #: time and relative gap of the iterates, thinned
     notes: list[str] = field(default_factory=list)
-    output: str = ""
-    judge_seconds: float = 0.0
+    output: str = ""  #: the end of what a failed entry printed
+    judge_seconds: float = 0.0  #: processor time of judging
 
 
 class Known(NamedTuple):

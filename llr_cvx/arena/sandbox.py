@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 from llr_cvx.arena.answers import Answer, read_answer
 from llr_cvx.arena.entries import Entry
 from llr_cvx.instances.export import export_problem
+from llr_cvx.instances.library import sizes
 from llr_cvx.problem import Problem
 from llr_cvx.processes import THREAD_VARIABLES
 
@@ -97,7 +98,8 @@ def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple
         out.mkdir(parents=True)
         if entry.argv:
             export_problem(problem, given)
-            (given / "instance.json").write_text(json.dumps(_facts(problem), indent=1), encoding="utf-8")
+            # Unlike in an exported instance, nothing about the optimum.
+            (given / "instance.json").write_text(json.dumps(sizes(problem), indent=1), encoding="utf-8")
         else:
             given.mkdir()
             problem.save(given / "problem.npz")
@@ -114,12 +116,6 @@ def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple
         suspects = [] if outcome.get("confined") else sorted({path for path, *_ in watched ^ _listing(entry)})
         _protect(given, read_only=False)
     return Outcome(**outcome, trespasses=tuple(found), suspicions=tuple(suspects)), answer
-
-
-def _facts(problem: Problem) -> dict[str, float]:
-    """Sizes and penalties; unlike in an exported instance, nothing about the optimum."""
-    (N, d), n_edges = problem.shape, len(problem.edges)
-    return {"N": N, "d": d, "edges": n_edges, "lambda1": problem.lambda1, "lambda2": problem.lambda2}
 
 
 def _order(entry: Entry, given: Path, out: Path, tol: float, limits: Limits, token: str) -> dict[str, Any]:

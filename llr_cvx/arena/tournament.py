@@ -77,15 +77,16 @@ def drill_cases(count: int, generator: str, first_seed: int = 0) -> list[Case]:
 
 def file_cases(paths: Sequence[Path]) -> list[Case]:
     """Problems saved by `Problem.save`; each is read once, so that a bad one is noticed before anything runs."""
-    names = [path.stem for path in paths]
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if twice is not None:
-        raise ValueError(f"two problems are called {twice!r}: results are listed by file name, so rename one of them")
-    cases = []
+    cases: dict[str, Case] = {}
     for path in paths:
+        name, digest = path.stem, sha256(path.read_bytes()).hexdigest()[:16]
+        if name in cases:
+            raise ValueError(
+                f"two problems are called {name!r}: results are listed by file name, so rename one of them"
+            )
         Problem.load(path).require_attained()
-        cases.append(Case(path.stem, "file", str(path.resolve()), sha256(path.read_bytes()).hexdigest()[:16]))
-    return cases
+        cases[name] = Case(name, "file", str(path.resolve()), digest)
+    return list(cases.values())
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 from llr_cvx.benchmarks import conic, measure, sensitivity
 from llr_cvx.benchmarks.measure import Record, Rules
 from llr_cvx.benchmarks.sensitivity import Effect
+from llr_cvx.problem import Problem
 from llr_cvx.progress import Pace
 from llr_cvx.proofs.certificate import shown_gap
 from llr_cvx.store import Journal
@@ -65,7 +66,10 @@ def jobs(parts: Sequence[str], o: dict[str, Any], rules: Rules, tell: Tell) -> l
 
 def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, tell: Tell) -> Iterator[Job]:
     lambdas = (o["lambda1"], o["lambda2"])
-    both = tuple(measure.SOLVERS)
+    both, runs = tuple(measure.SOLVERS), min(rules.runs, 5)
+
+    def paper(d: int) -> Problem:
+        return measure.instance(o["rows"], d, seed, *lambdas)
 
     def one(part: str, solver: str, N: int, d: int, penalties: tuple[float, ...], gap: float) -> list[Record]:
         problem = measure.instance(N, d, seed, *penalties)
@@ -76,20 +80,18 @@ def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, t
         for solver in solvers:
             where = f"lambda1 = {penalties[0]:g}, lambda2 = {penalties[1]:g}, seed {seed}"
             name = f"{part}: {solver} to {gap:.0e}, N = {N:,}, d = {d}, {where}"
-            cost = FAST_COST * N * d * min(rules.runs, 5) * (2 if solver == "IRLS" else 1)
+            cost = FAST_COST * N * d * runs * (2 if solver == "IRLS" else 1)
             yield Job(name, cost, partial(one, part, solver, N, d, penalties, gap))
 
     def race(d: int, solver: str) -> list[Record]:
-        problem = measure.instance(o["rows"], d, seed, *lambdas)
-        return conic.measure_conic(problem, solver, o["gaps"], seed, rules, tell)
+        return conic.measure_conic(paper(d), solver, o["gaps"], seed, rules, tell)
 
     def apart(part: str, cell: tuple[int, int, int, float, float]) -> list[Record]:
         return [measure.measure_apart(part, cell, 1e-4, rules)]
 
     def path(d: int, span: tuple[float, float]) -> list[Record]:
-        problem = measure.instance(o["rows"], d, seed, *lambdas)
         values = o[o["along"]] * np.geomspace(*span, o["points"])[:: -1 if o["descending"] else 1]
-        return measure.measure_path(problem, o["along"], values.tolist(), o["gap"] or 1e-6, seed, rules)
+        return measure.measure_path(paper(d), o["along"], values.tolist(), o["gap"] or 1e-6, seed, rules)
 
     if "race" in parts:
         for d in o["dims"]:
@@ -107,7 +109,7 @@ def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, t
     if "path" in parts:
         for d, span in itertools.product(o["dims"], SPANS):
             where = f"{span[0]:g} to {span[1]:g} times, N = {o['rows']}, d = {d}, seed {seed}"
-            cost = 2 * FAST_COST * o["points"] * o["rows"] * d * min(rules.runs, 5)
+            cost = 2 * FAST_COST * o["points"] * o["rows"] * d * runs
             yield Job(f"path of {o['points']} points, {where}", cost, partial(path, d, span))
     if "plane" in parts:
         for d, *penalties in itertools.product(o["dims"], LAMBDA1S, LAMBDA2S):
@@ -117,11 +119,10 @@ def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, t
     if "new" in parts:
 
         def joined() -> list[Record]:
-            problem = measure.instance(o["rows"], SIZE_D, seed, *lambdas)
-            return [measure.measure_new_rows(problem, NEW_ROWS, seed, rules)]
+            return [measure.measure_new_rows(paper(SIZE_D), NEW_ROWS, seed, rules)]
 
         name = f"new: {NEW_ROWS:,} new rows, N = {o['rows']}, d = {SIZE_D}, seed {seed}"
-        yield Job(name, NEW_COST * min(rules.runs, 5), joined)
+        yield Job(name, NEW_COST * runs, joined)
     for part, (N, d) in APART.items():
         if part in parts:
             name = f"{part}: FAST to 1e-4, N = {N:,}, d = {d}, seed {seed}, in its own process"
@@ -148,7 +149,6 @@ def run_jobs(todo: Iterable[Job], journal: Journal, tell: Tell) -> tuple[list[Re
                 records.append(Record(**row))
             else:
                 effects.append(Effect(**row))
-    place = {part: k for k, part in enumerate(PARTS)}
     solvers = {name: k for k, name in enumerate((*measure.SOLVERS, *conic.TOLERANCES))}
-    records.sort(key=lambda r: (place[r.part], r.N, r.d, -r.gap, solvers.get(r.solver, 0)))
+    records.sort(key=lambda r: (PARTS.index(r.part), r.N, r.d, -r.gap, solvers.get(r.solver, 0)))
     return records, sensitivity.ranked(effects)

@@ -20,6 +20,7 @@ from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.cli.problems import numbering, read_problem
 from llr_cvx.detection.scalers import SCALINGS
+from llr_cvx.instances.library import sizes
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.ball_arithmetic import enclose, require_flint
 from llr_cvx.proofs.certificate import ROUNDING, Certificate, shown_gap
@@ -258,8 +259,7 @@ def command(
     if json_file is not None:
         result = {
             "source": source,
-            "problem": {"N": problem.shape[0], "d": problem.shape[1], "edges": len(problem.edges)}
-            | {k: getattr(problem, k) for k in ("lambda1", "lambda2", "n_neighbors", "sigma")},
+            "problem": sizes(problem) | {"n_neighbors": problem.n_neighbors, "sigma": problem.sigma},
             "tol": tol,
             "rigorous": rigorous,
             "rows": [asdict(r) for r in rows + judged],

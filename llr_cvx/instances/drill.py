@@ -248,34 +248,29 @@ def _examine(problem: Problem, seed: int, solver: Solver, tol: float) -> Outcome
     began = time.perf_counter()
     solution = solver(problem, tol)
     seconds = time.perf_counter() - began
-    findings = list(judge(problem, solution.W, solution.certificate, solution.status == "optimal", seed, tol))
+    optimal = solution.status == "optimal"
+    found = [*_objections(problem, solution.W, solution.certificate, optimal, tol, "wrong optimal")]
     if solution.solver == "IRLS" and solution.trace and not solution.trace.is_monotone():
-        findings.append(Finding("not monotone", seed, "J_epsilon rises from one IRLS step to the next"))
+        found.append(("not monotone", "J_epsilon rises from one IRLS step to the next"))
     rng = np.random.default_rng(seed)
     W = solution.W * (1.0 + 0.1 * rng.standard_normal(problem.shape))
     verdict = verify(problem, W, tol)
     low, high = verdict.suboptimality
     if not 0.0 <= low <= high:
-        findings.append(Finding("wrong verdict", seed, f"interval ({low!r}, {high!r})"))
-    findings += judge(problem, W, verdict.certificate, verdict.accepted, seed, tol, kind="wrong verdict")
-    return Outcome(seed, solution.status == "optimal", seconds, findings)
+        found.append(("wrong verdict", f"interval ({low!r}, {high!r})"))
+    found += _objections(problem, W, verdict.certificate, verdict.accepted, tol, "wrong verdict")
+    return Outcome(seed, optimal, seconds, [Finding(kind, seed, words) for kind, words in found])
 
 
-def judge(
-    problem: Problem,
-    W: FloatArray,
-    proof: Certificate,
-    claimed: bool,
-    seed: int,
-    tol: float,
-    kind: str = "wrong optimal",
-) -> Iterator[Finding]:
-    """What the independent checker objects to, given the claim that W is optimal to tol."""
+def _objections(
+    problem: Problem, W: FloatArray, proof: Certificate, claimed: bool, tol: float, kind: str
+) -> Iterator[tuple[str, str]]:
+    """What the independent checker objects to; `kind` is the objection to a false claim that W is optimal to tol."""
     result = checker.check(problem_arrays(problem), certificate_arrays(proof, W))
     if not result["confirmed"]:
-        yield Finding("gap not confirmed", seed, "; ".join(result["reasons"]))
+        yield "gap not confirmed", "; ".join(result["reasons"])
     # The checker counts rounding into its gap: what it adds, beyond the difference of its midpoints, is allowed.
     rounding = result["primal_high"] - result["primal_low"]
     allowed = tol + rounding / result["primal_high"]
     if claimed and not result["relative_gap"] <= allowed:
-        yield Finding(kind, seed, f"relative gap {result['relative_gap']:.3e} > {allowed:.3e}")
+        yield kind, f"relative gap {result['relative_gap']:.3e} > {allowed:.3e}"

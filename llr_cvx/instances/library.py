@@ -113,11 +113,15 @@ class Instance:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What is known about it, in plain numbers and words, without solving anything."""
-        N, d = self.problem.shape
-        sizes = {"name": self.name, "description": self.description, "N": N, "d": d, "edges": len(self.problem.edges)}
-        penalties = {"lambda1": self.problem.lambda1, "lambda2": self.problem.lambda2}
+        names = {"name": self.name, "description": self.description}
         claims = {"lower": self.lower, "upper": self.upper, "active": self.active, "fused": self.fused}
-        return sizes | penalties | claims
+        return names | sizes(self.problem) | claims
+
+
+def sizes(problem: Problem) -> dict[str, float]:
+    """Sizes and penalties of a problem."""
+    (N, d), n_edges = problem.shape, len(problem.edges)
+    return {"N": N, "d": d, "edges": n_edges, "lambda1": problem.lambda1, "lambda2": problem.lambda2}
 
 
 def list_instances() -> list[str]:
