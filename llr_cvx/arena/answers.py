@@ -68,7 +68,7 @@ def read_answer(out: Path, shape: tuple[int, int], n_edges: int, began: float, t
     try:
         if token:
             answer.facts = _facts(out / "run.json", token)
-        _fill(answer, out, shape, n_edges, began, by_worker=bool(token))
+        _fill(answer, out, shape, n_edges, began)
     except Unusable as error:
         answer.fault = str(error)
     except Exception as error:  # damaged files make parsers raise almost anything
@@ -88,7 +88,7 @@ def _is_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < math.inf
 
 
-def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began: float, by_worker: bool) -> None:
+def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began: float) -> None:
     single = next((p for p in (out, *(out.with_name(f"out.{e}") for e in ("npy", "csv", "json"))) if p.is_file()), None)
     folder = out if out.is_dir() else out.parent
     whole = _json(folder / "answer.json")
@@ -106,7 +106,7 @@ def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began
         found |= {name: whole[name] for name in POINT if name in whole}
     given = _json(folder / "claims.json") if (folder / "claims.json").exists() else whole
     answer.claims = _claims(given, answer.notes) if isinstance(given, dict) else {}
-    if by_worker:
+    if answer.facts:  # by the worker of a Python entry
         _recorded_iterates(answer, folder, shape)
     else:
         _read_iterates(answer, folder, whole, shape, began)

@@ -105,14 +105,15 @@ def judge_run(
     row.status, row.reason = outcome.failure(limits)
     if answer.fault and not row.status:
         row.status, row.reason = "invalid", answer.fault
-    W = _stopped_at(answer, limits.seconds) if answer.facts.get("stopped") else answer.W
-    if not row.status and (W is None or (seconds > limits.seconds and not answer.facts.get("stopped"))):
+    stopped = answer.facts.get("stopped")
+    W = _stopped_at(answer, limits.seconds) if stopped else answer.W
+    if not row.status and (W is None or (seconds > limits.seconds and not stopped)):
         row.status, row.reason = "timeout", f"no answer within {limits.seconds:g} s"
     if row.status:
         row.output = (outcome.stderr or outcome.stdout)[-2000:]
     else:
         assert W is not None
-        if answer.facts.get("stopped"):
+        if stopped:
             answer.claims = {}  # they belong to an iterate after the limit
             row.notes.append(f"stopped at the time limit of {limits.seconds:g} s: judged by its last iterate before")
         _judge_answer(row, problem, W, answer, known, tol, limits)

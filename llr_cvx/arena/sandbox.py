@@ -149,8 +149,6 @@ def _protect(folder: Path, read_only: bool) -> None:
 
 def _contents(folder: Path) -> dict[str, str]:
     """Name and fingerprint of every file below a folder."""
-    if not folder.is_dir():
-        return {}
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -158,8 +156,9 @@ def _contents(folder: Path) -> dict[str, str]:
 def _listing(entry: Entry) -> set[tuple[str, int, int]]:
     """Files where an entry is most likely to write by mistake, the folders it was started from: name, time and size."""
     folders = [Path.cwd(), *map(Path, entry.folders), *(Path(word).parent for word in entry.argv if os.sep in word)]
-    items = [item for folder in {f.resolve() for f in folders if f.is_dir()} for item in folder.iterdir()]
-    return {(str(item), item.lstat().st_mtime_ns, item.lstat().st_size) for item in items}
+    items = (item for folder in {f.resolve() for f in folders if f.is_dir()} for item in os.scandir(folder))
+    found = ((item.path, item.stat(follow_symlinks=False)) for item in items)
+    return {(path, status.st_mtime_ns, status.st_size) for path, status in found}
 
 
 # ---- the warden's end of the line ----------------------------------------------------------------------------------

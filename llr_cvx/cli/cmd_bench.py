@@ -44,12 +44,6 @@ def _picture(ctx: click.Context, param: click.Parameter, value: str) -> str | No
     return path
 
 
-def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    for name in set(values) - set(sensitivity.tuned()):
-        raise click.BadParameter(f"no setting is called {name!r}; see llr_cvx/solvers/settings.py")
-    return values
-
-
 @click.command(name="bench", context_settings={"show_default": True})
 @click.option(
     "--part",
@@ -81,7 +75,13 @@ def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, .
 @click.option("--points", type=click.IntRange(min=2), default=20, help="Path: points.")
 @click.option("--along", type=click.Choice(("lambda1", "lambda2")), default="lambda1", help="Path: penalty.")
 @click.option("--descending", is_flag=True, help="Path: from the largest penalty to the smallest.")
-@click.option("--only", multiple=True, metavar="NAME", callback=_settings, help="Settings: this one; repeatable.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(tuple(sensitivity.tuned())),
+    help="Settings: this one; repeatable.",
+)
 @click.option("--repeats", type=click.IntRange(min=1), default=5, help="Runs of IRLS and FAST; median.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, help="BLAS threads for all.")
 @click.option("--clock", type=click.Choice(tuple(CLOCKS)), default="wall", help="Use cpu on a busy machine.")

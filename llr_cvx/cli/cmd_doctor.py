@@ -7,7 +7,7 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -128,7 +128,7 @@ def self_test() -> list[Check]:
 # ---- the command ----------------------------------------------------------------------------------------
 
 
-def section(title: str, lines: list[str]) -> None:
+def section(title: str, lines: Iterable[str]) -> None:
     """Print a heading and its indented lines."""
     opt.say(title, *(f"  {line}" for line in lines), "")
 
@@ -151,13 +151,8 @@ def command(json_file: str | None) -> None:
     libraries, variables = blas(), {name: os.environ.get(name) for name in THREAD_VARIABLES}
     loaded = [f"{b['internal_api']} {b['version'] or ''}: {b['num_threads']} threads, {b['file']}" for b in libraries]
     section("BLAS", loaded + [f"{name}={value}" for name, value in variables.items() if value is not None])
-    section(
-        "extras",
-        [
-            f"{e:<16}" + (f"missing {', '.join(names)}: {extras.pip_install(e)}" if names else "installed")
-            for e, names in absent.items()
-        ],
-    )
+    hints = {e: f"missing {', '.join(names)}: {extras.pip_install(e)}" for e, names in absent.items() if names}
+    section("extras", (f"{e:<16}{hints.get(e, 'installed')}" for e in absent))
     start = time.perf_counter()
     checks = self_test()
     seconds = time.perf_counter() - start

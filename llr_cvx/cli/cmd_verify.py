@@ -138,7 +138,8 @@ def table(rows: list[Row]) -> list[str]:
     lines = [LAYOUT.format(*COLUMNS)]
     for r in rows:
         monotone = {None: "–", True: "yes", False: "NO"}[r.monotone]
-        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _gap(r.relative_gap))
+        gap = "–" if math.isnan(r.relative_gap) else shown_gap(r.relative_gap, ".1e")
+        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), gap)
         lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
     return lines
 
@@ -153,10 +154,6 @@ def _show(number: float, how: str) -> str:
         return "–"
     text = format(number, how)
     return text if len(text) <= 16 else format(number, ".9e")
-
-
-def _gap(number: float) -> str:
-    return "–" if math.isnan(number) else shown_gap(number, ".1e")
 
 
 # ---- the command ----------------------------------------------------------------------------------------

@@ -69,14 +69,7 @@ def synthetic(d: int, seed: int, lambda1: float, lambda2: float, sizes: tuple[in
 
 
 def gaussian(
-    seed: int,
-    N: int,
-    d: int,
-    edges: IntArray,
-    lambda1: float,
-    lambda2: float,
-    spread: float = 0.0,
-    n_inlier: int = 0,
+    seed: int, N: int, d: int, edges: IntArray, lambda1: float, lambda2: float, spread: float = 0.0, n_inlier: int = 0
 ) -> Problem:
     """Standard normal samples, half of them inliers by default; weights exp(spread * normal)."""
     rng = np.random.default_rng(seed)

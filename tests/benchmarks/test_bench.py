@@ -568,7 +568,7 @@ def test_a_setting_is_restored_after_an_error() -> None:
         (["--sizes", "4"], "4 is not in the range x>=8"),
         (["--figure", "x.txt"], "must end in one of .png"),
         (["--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: its folder does not exist"),
-        (["--only", "NOTHING"], "no setting is called 'NOTHING'"),
+        (["--only", "NOTHING"], "'NOTHING' is not one of"),
         (["--gap", "0"], "0.0 is not in the range"),
         (["--part", "marathon"], "'marathon' is not one of"),
         (["--lambda1", "-1"], "-1.0 is not in the range"),
