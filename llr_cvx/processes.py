@@ -1,4 +1,4 @@
-"""Worker processes that do not outlive the command that started them, however it ends."""
+"""Worker processes that do not outlive the command that started them, however it ends; the memory of a process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+#: Variables that set the number of threads of linear algebra.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: Linux: the signal that a process gets when its parent ends (prctl(2)).
 _PR_SET_PDEATHSIG = 1
 #: Elsewhere: seconds between two looks for the parent.
@@ -42,6 +45,23 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_POLL_SECONDS)
     os._exit(1)
+
+
+def peak_memory() -> int | None:
+    """Peak of this process's resident memory in bytes; None where the system does not tell.
+
+    On Linux from VmHWM, since ru_maxrss of a new process also counts the process that started it.
+
+    >>> peak_memory() > 10_000_000
+    True
+    """
+    with suppress(OSError, StopIteration), open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    with suppress(ImportError):  # on Windows
+        from resource import RUSAGE_SELF, getrusage
+
+        return getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return None
 
 
 def call_apart(function: Callable[..., Any], *args: Any) -> Any:

@@ -1,14 +1,22 @@
-"""Finished pieces of long work on disk, one JSON line each, appended and synced at once, so that none is done twice."""
+"""Finished pieces of long work on disk, one JSON line each, appended and synced at once, so that none is done twice.
+
+Experiments keep a `Store` beside their results; commands that go on where they stopped have a `Journal` in the user's
+cache folder until all is finished.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from llr_cvx.extras import installed_version
 
 try:
     import fcntl
@@ -17,18 +25,15 @@ except ImportError:  # not on Windows, where two runs writing to one file go unn
 
 Record = dict[str, Any]
 
+#: Packages on which what is kept depends, beside the source of this one.
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "scs")
+
 
 class Store:
-    """An append-only file of records, whose first line describes them.
+    """An append-only file of records, created with its folder if it does not exist.
 
-    Parameters
-    ----------
-    path : path
-        Created with its folder if it does not exist.
-    header : dict
-        What the records depend on; a file with a different header is refused.
-    key : names
-        The fields that identify a record.
+    Its first line is the `header`, which says what the records depend on: a file with a different one is refused.
+    `key` names the fields that identify a record.
     """
 
     def __init__(self, path: str | Path, header: Record, key: tuple[str, ...] = ("cell", "trial")) -> None:
@@ -134,3 +139,68 @@ def fingerprint(value: Any) -> str:
     """Twelve hex digits of the SHA-256 of the canonical JSON of `value`."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+# ---- commands that go on where they stopped ------------------------------------------------------------------------
+
+
+class Journal:
+    """The finished pieces of an earlier run, by name, and a place to keep new ones."""
+
+    def __init__(self, done: dict[str, Any], writer: Writer | None) -> None:
+        self.done, self._writer = done, writer
+
+    def keep(self, piece: str, result: Any) -> None:
+        """Store the result of one piece, made of plain values; it is on disk when this returns."""
+        self.done[piece] = result
+        if self._writer is not None:
+            self._writer.append({"piece": piece, "result": result, "check": fingerprint([piece, result])})
+
+
+@contextmanager
+def resumed(command: str, options: Any, fresh: bool, tell: Callable[[str], object]) -> Iterator[Journal]:
+    """The journal of a command with these options and this code, deleted when the block ends without an exception.
+
+    It lives in the user's cache folder (XDG_CACHE_HOME, or ~/.cache). Where that cannot be written to, or another run
+    with the same options is writing to it, nothing is kept, and a line says so.
+    """
+    with ExitStack() as stack:
+        store, journal = None, Journal({}, None)
+        try:
+            header = {"command": command, "options": options, "code": code_version()}
+            cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            store = Store(cache_home / "llr-cvx" / f"{command}-{fingerprint(header)}.jsonl", header, key=("piece",))
+            done = {} if fresh else _finished(store)
+            journal = Journal(done, stack.enter_context(store.writing(fresh)))
+        except (OSError, RuntimeError) as error:
+            store = None
+            tell(f"note: {error}; an interrupted run cannot be resumed")
+        if journal.done:
+            tell(f"going on where an interrupted run stopped, with {len(journal.done)} finished (--fresh starts anew)")
+        yield journal
+        if store is not None:
+            store.path.unlink(missing_ok=True)
+
+
+def _finished(store: Store) -> dict[str, Any]:
+    """The stored pieces; what is damaged is left out, since it can be done again."""
+    try:
+        rows = store.read()
+    except ValueError:
+        store.path.unlink()
+        return {}
+    return {
+        piece: row["result"]
+        for (piece,), row in rows.items()
+        if row.get("check") == fingerprint([piece, row.get("result")])
+    }
+
+
+@cache
+def code_version() -> str:
+    """A fingerprint of the source of this package and of the versions of those that it computes with."""
+    found = {"python": platform.python_version()} | {name: installed_version(name) or "" for name in _PACKAGES}
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        found[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return fingerprint(found)

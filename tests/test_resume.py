@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llr_cvx import resume
-from llr_cvx.resume import Journal, resumed
+from llr_cvx import store
+from llr_cvx.store import Journal, resumed
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_other_options_other_code_and_fresh_start_anew(monkeypatch: pytest.Monke
     assert interrupt((2, "a"))[0] == {}
     assert list(interrupt((1, "a"))[0]) == ["x"]
     with monkeypatch.context() as patched:
-        patched.setattr(resume, "code_version", lambda: "other")
+        patched.setattr(store, "code_version", lambda: "other")
         assert interrupt((1, "a"))[0] == {}
     assert interrupt((1, "a"), fresh=True)[0] == {}
     assert interrupt((1, "a"))[0] == {}
@@ -92,5 +92,5 @@ def test_a_fresh_run_does_not_take_the_journal_of_one_that_is_running(cache: Pat
 
 
 def test_the_code_version_sees_the_source() -> None:
-    assert resume.code_version() == resume.code_version.__wrapped__()
-    assert len(resume.code_version()) == 12
+    assert store.code_version() == store.code_version.__wrapped__()
+    assert len(store.code_version()) == 12

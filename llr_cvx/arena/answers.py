@@ -1,15 +1,8 @@
 """Read what an entry left in its output folder, without trusting a byte of it.
 
-| file | contents |
-|---|---|
-| `W.csv`, `W.npy` or `W.json` | one row per sample; CSV with or without a header line, JSON as nested lists |
-| `alpha` and `U` in the same formats | optional: a dual point |
-| `claims.json` | optional: `objective` (J(W)), `dual` (a lower bound of J*), `trace` (J of each iterate) |
-| `iterates/` | optional: files like W, in the order of their names, stamped by the system when they were written |
-| `seconds.csv` | optional: the time of each iterate as the program reports it, used instead |
-| `answer.json` | instead of all these: one object with any of W, alpha, U, objective, dual, trace, iterates, seconds |
-
-A program that takes its output argument for the name of a file may write that file: CSV, .npy or JSON, by its content.
+The files are those that docs/arena.md lists: W, alpha and U as CSV (with or without a header line), .npy or JSON
+(nested lists); `claims.json`; `iterates/` and `seconds.csv`; or `answer.json` with all of these. A program that takes
+its output argument for the name of a file may write that file, in any of these formats.
 """
 
 from __future__ import annotations
@@ -18,7 +11,8 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +22,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from llr_cvx.arrays import FloatArray
+from llr_cvx.text import is_number
 
 #: No file larger than this is read, nor more of all iterates together: it is memory of the arena that they would take.
 MAX_BYTES = 2**30
@@ -35,6 +30,8 @@ MAX_BYTES = 2**30
 MAX_TEXT = 2**28
 #: No more iterates than this are judged.
 MAX_ITERATES = 20_000
+#: W and the dual point.
+POINT = ("W", "alpha", "U")
 #: What the worker of a Python entry measured, in the process of that entry.
 MEASURED = ("seconds", "cpu_seconds", "iterates", "memory")
 
@@ -45,35 +42,19 @@ class Unusable(Exception):
 
 @dataclass
 class Answer:
-    """What an entry said, unjudged. Arrays are float64; everything not given is None or empty.
-
-    Attributes
-    ----------
-    W, alpha, U : arrays or None
-    fault : str
-        Why there is no W to judge.
-    claims : mapping
-        "objective", "dual", "trace" as far as given and finite.
-    iterates : list of arrays
-    stamps, epsilons, values : arrays with one entry per iterate, or None
-        Seconds, smoothing, and the objective claimed for it.
-    stamped_by : {"runner", "system", "entry"}
-    facts : mapping
-        What the worker of Python entries noted; empty for programs.
-    notes : list of str
-    """
+    """What an entry said, unjudged. Arrays are float64; everything not given is None or empty."""
 
     W: FloatArray | None = None
     alpha: FloatArray | None = None
     U: FloatArray | None = None
-    fault: str = ""
-    claims: Mapping[str, Any] = field(default_factory=dict)
+    fault: str = ""  # why there is no W to judge
+    claims: Mapping[str, Any] = field(default_factory=dict)  # "objective", "dual", "trace" as far as given and finite
     iterates: list[FloatArray] = field(default_factory=list)
-    stamps: FloatArray | None = None
-    epsilons: FloatArray | None = None
-    values: FloatArray | None = None
-    stamped_by: str = "runner"
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    stamps: FloatArray | None = None  # seconds of each iterate
+    epsilons: FloatArray | None = None  # its smoothing
+    values: FloatArray | None = None  # the objective claimed for it
+    stamped_by: str = "runner"  # or "system", "entry"
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what the worker of Python entries noted
     notes: list[str] = field(default_factory=list)
 
 
@@ -87,7 +68,7 @@ def read_answer(out: Path, shape: tuple[int, int], n_edges: int, began: float, t
     try:
         if token:
             answer.facts = _facts(out / "run.json", token)
-        _fill(answer, out, shape, n_edges, began, by_worker=bool(token))
+        _fill(answer, out, shape, n_edges, began)
     except Unusable as error:
         answer.fault = str(error)
     except Exception as error:  # damaged files make parsers raise almost anything
@@ -96,7 +77,7 @@ def read_answer(out: Path, shape: tuple[int, int], n_edges: int, began: float, t
 
 
 def _facts(path: Path, token: str) -> dict[str, Any]:
-    facts = _json(path) if path.exists() else {}
+    facts = _json(path)
     if not isinstance(facts, dict) or facts.get("token") != token:
         raise Unusable("no output: it ended before it returned")
     return {name: value for name, value in facts.items() if name not in MEASURED or _is_amount(value)}
@@ -107,14 +88,14 @@ def _is_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < math.inf
 
 
-def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began: float, by_worker: bool) -> None:
+def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began: float) -> None:
     single = next((p for p in (out, *(out.with_name(f"out.{e}") for e in ("npy", "csv", "json"))) if p.is_file()), None)
     folder = out if out.is_dir() else out.parent
-    whole = _json(folder / "answer.json") if (folder / "answer.json").exists() else {}
+    whole = _json(folder / "answer.json")
     if not isinstance(whole, dict):
         raise Unusable("answer.json is not an object with W")
-    found: dict[str, Any] = {name: whole[name] for name in ("W", "alpha", "U") if name in whole}
-    for name in ("W", "alpha", "U"):
+    found: dict[str, Any] = {name: whole[name] for name in POINT if name in whole}
+    for name in POINT:
         path = next((p for ending in ("npy", "csv", "json") if (p := folder / f"{name}.{ending}").exists()), None)
         if path is not None:
             found[name] = _array(path)
@@ -122,10 +103,10 @@ def _fill(answer: Answer, out: Path, shape: tuple[int, int], n_edges: int, began
         found["W"] = _array(single)
     if isinstance(found.get("W"), dict):  # W.json, or the single file, holds the whole answer
         whole = found.pop("W")
-        found |= {name: whole[name] for name in ("W", "alpha", "U") if name in whole}
+        found |= {name: whole[name] for name in POINT if name in whole}
     given = _json(folder / "claims.json") if (folder / "claims.json").exists() else whole
     answer.claims = _claims(given, answer.notes) if isinstance(given, dict) else {}
-    if by_worker:
+    if answer.facts:  # by the worker of a Python entry
         _recorded_iterates(answer, folder, shape)
     else:
         _read_iterates(answer, folder, whole, shape, began)
@@ -181,8 +162,10 @@ def _claims(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
 
 def _recorded_iterates(answer: Answer, folder: Path, shape: tuple[int, int]) -> None:
     """What the worker of a Python entry recorded, up to the moment at which it may have been killed."""
-    blocks = _opened(folder / "iterates.npys", _blocks)
-    rows = np.frombuffer(_opened(folder / "stamps.bin", lambda stream: stream.read()))
+    with _opened(folder / "iterates.npys") as stream:
+        blocks = _blocks(stream)
+    with _opened(folder / "stamps.bin") as stream:
+        rows = np.frombuffer(stream.read())
     rows = rows[: len(rows) // 3 * 3].reshape(-1, 3)
     count = min(len(blocks), len(rows))
     answer.iterates = [matrix(value, f"iterate {k}", shape, []) for k, value in enumerate(blocks[:count])]
@@ -229,43 +212,45 @@ def _blocks(stream: IO[bytes]) -> list[NDArray[Any]]:
 # ---- single files --------------------------------------------------------------------------------------------------
 
 
-def _opened(path: Path, read: Callable[[IO[bytes]], Any]) -> Any:
-    """Read a plain file of moderate size: no link, pipe or device."""
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A plain file of moderate size: no link, pipe or device."""
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with open(fd, "rb") as stream:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             raise Unusable(f"{path.name} is not a plain file of at most {MAX_BYTES} bytes")
-        return read(stream)
+        yield stream
 
 
 def _json(path: Path) -> Any:
+    """What a file holds; an empty object if there is none."""
+    if not path.exists():
+        return {}
     try:
-        return _opened(path, lambda stream: json.loads(_text(stream, path.name)))
+        with _opened(path) as stream:
+            return json.loads(_text(stream, path.name))
     except ValueError as error:
         raise Unusable(f"{path.name} is not whole or not JSON: {error}") from None
 
 
 def _array(path: Path) -> Any:
     """A matrix by its content: .npy, JSON, or numbers separated by commas."""
-    return _opened(path, lambda stream: _parsed(stream, path.name))
-
-
-def _parsed(stream: IO[bytes], name: str) -> Any:
-    start = stream.read(6)
-    stream.seek(0)
     try:
-        if start == b"\x93NUMPY":
-            return _npy(stream)
-        text = _text(stream, name)
+        with _opened(path) as stream:
+            start = stream.read(6)
+            stream.seek(0)
+            if start == b"\x93NUMPY":
+                return _npy(stream)
+            text = _text(stream, path.name)
         if start.lstrip()[:1] in (b"[", b"{"):
             return json.loads(text)
         lines = [line for line in text.splitlines() if line.strip()]
-        if lines and not _is_number(lines[0].split(",")[0]):
+        if lines and not is_number(lines[0].split(",")[0]):
             lines = lines[1:]  # a header
         return np.array([[float(cell) for cell in line.split(",")] for line in lines])
     except (ValueError, EOFError) as error:
-        raise Unusable(f"{name} is not whole or not a matrix of numbers: {error}") from None
+        raise Unusable(f"{path.name} is not whole or not a matrix of numbers: {error}") from None
 
 
 def _text(stream: IO[bytes], name: str) -> str:
@@ -287,11 +272,3 @@ def _npy(stream: IO[bytes]) -> NDArray[Any]:
     if len(data) < size:
         raise EOFError(f"{len(data)} of {size} bytes")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

@@ -15,28 +15,22 @@ Document = Mapping[str, Any]
 
 #: With fewer repeats than this in either run, times are shown but not judged.
 MIN_REPEATS = 3
-#: Conditions under which two runs must agree to be compared, and those without which only their times are not.
-MUST_AGREE, TIMES_NEED = ("tol",), ("time_limit", "threads", "machine")
+#: Conditions in which two runs must agree for their times to be compared.
+TIMES_NEED = ("time_limit", "threads", "machine")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One problem in both runs.
+    """One problem in both runs: its name, the status in each, and what changed.
 
-    Attributes
-    ----------
-    instance, before, after : str
-        Its name, and the status in each run.
-    ratio : float or None
-        Median time after / before; None unless both have an answer.
-    verdict : {"broken", "mended", "changed", "slower", "faster", "same", "unmeasured"}
-        "changed": unproved in both, for different reasons; "unmeasured": too few repeats, or times not comparable.
+    The verdict is "broken", "mended", "changed" (unproved in both, for different reasons), "slower", "faster", "same"
+    or "unmeasured" (too few repeats, or times not comparable).
     """
 
     instance: str
     before: str
     after: str
-    ratio: float | None
+    ratio: float | None  # median time after / before; None unless both have an answer
     verdict: str
 
 
@@ -49,17 +43,18 @@ def compare(a: Document, b: Document, clock: str = "seconds") -> tuple[list[Chan
         Documents that `llr-cvx arena --json` wrote, with one entry each; see `split` for one with two entries.
     clock : {"seconds", "cpu_seconds"}
     """
-    for name in MUST_AGREE:
-        if a["conditions"][name] != b["conditions"][name]:
-            raise ValueError(f"the runs differ in {name}: {a['conditions'][name]} and {b['conditions'][name]}")
-    notes = [f"times are not comparable: {why}" for why in _obstacles(a["conditions"], b["conditions"])]
+    one, other = a["conditions"], b["conditions"]
+    if one["tol"] != other["tol"]:
+        raise ValueError(f"the runs differ in tol: {one['tol']} and {other['tol']}")
+    why = [f"{name} is {one[name]} and {other[name]}" for name in TIMES_NEED if one[name] != other[name]]
+    why += ["runs shared cores"] * (not (one["comparable_times"] and other["comparable_times"]))
+    notes = [f"times are not comparable: {words}" for words in why]
     old, new = ({row["instance"]: row for row in document["results"]} for document in (a, b))
     alone = sorted(old.keys() ^ new.keys())
     if alone:
         notes.append(f"in one run only: {', '.join(alone)}")
-    both = [name for name in old if name in new]
     usual = typical_spread([row["repeats"][clock] for rows in (old, new) for row in rows.values()])
-    return [_change(old[name], new[name], clock, usual, bool(notes) and "times" in notes[0]) for name in both], notes
+    return [_change(old[name], new[name], clock, usual, bool(why)) for name in old if name in new], notes
 
 
 def split(document: Document) -> tuple[Document, Document]:
@@ -79,11 +74,6 @@ def typical_spread(repeats: list[list[float]]) -> float:
     """
     ratios = [max(times) / min(times) for times in repeats if len(times) > 1 and min(times) > 0]
     return median(ratios) if ratios else 1.0
-
-
-def _obstacles(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    found = [f"{name} is {a[name]} and {b[name]}" for name in TIMES_NEED if a[name] != b[name]]
-    return found + ["runs shared cores"] * (not (a["comparable_times"] and b["comparable_times"]))
 
 
 def _change(a: Mapping[str, Any], b: Mapping[str, Any], clock: str, usual: float, incomparable: bool) -> Change:

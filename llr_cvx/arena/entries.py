@@ -66,14 +66,9 @@ def exact(problem: Problem, solver: str = "CLARABEL") -> tuple[FloatArray, Float
     return np.asarray(W.value), problem.y * multipliers[0], U
 
 
-def irls(problem: Problem, tol: float, record: Callable[[Any], None]) -> Solution:
-    """`solve_irls`, each step recorded with its epsilon."""
-    return solve_irls(problem, tol, callback=record)
-
-
-def fast(problem: Problem, tol: float, record: Callable[[Any], None]) -> Solution:
-    """`solve_fast`, each step recorded."""
-    return solve_fast(problem, tol, callback=record)
+def recorded(solver: Callable[..., Solution], problem: Problem, tol: float, record: Callable[[Any], None]) -> Solution:
+    """A solver of this package, each step recorded."""
+    return solver(problem, tol, callback=record)
 
 
 def algorithm1(problem: Problem, n_steps: int = 25, epsilon: float = 1e-4) -> Iterator[Answer]:
@@ -87,8 +82,8 @@ def algorithm1(problem: Problem, n_steps: int = 25, epsilon: float = 1e-4) -> It
 
 BUILT_IN: dict[str, Callable[..., Any]] = {
     "exact": exact,
-    "irls": irls,
-    "fast": fast,
+    "irls": partial(recorded, solve_irls),
+    "fast": partial(recorded, solve_fast),
     "algorithm1": algorithm1,
     "admm": admm,
     "subgradient": subgradient,
@@ -160,27 +155,13 @@ def _is_file(place: str) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """A solver to be run: by its absolute name if it is in Python, else by the words of its command line.
+    """A solver to be run: by its absolute name if it is in Python, else by the words of its command line."""
 
-    Attributes
-    ----------
-    name : str
-        As the user wrote it; the label of its rows.
-    spec : str
-        What `load` takes; empty for a command.
-    argv : tuple of str
-        The program and its arguments, with {problem} and {out} in them.
-    folders : tuple of str
-        Where its modules are searched first.
-    source : str
-        Fingerprint of the file that defines it, as far as it is known: an edited solver is another entry.
-    """
-
-    name: str
-    spec: str = ""
-    argv: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    source: str = ""
+    name: str  # as the user wrote it; the label of its rows
+    spec: str = ""  # what `load` takes; empty for a command
+    argv: tuple[str, ...] = ()  # the program and its arguments, with {problem} and {out} in them
+    folders: tuple[str, ...] = ()  # where its modules are searched first
+    source: str = ""  # fingerprint of the file that defines it, if known: an edited solver is another entry
 
 
 def python_entry(spec: str) -> Entry:
@@ -204,16 +185,14 @@ def command_entry(command: str) -> Entry:
         raise ValueError(f"--command {command!r} cannot be split into words: {error}") from None
     for needed in ("{problem}", "{out}"):
         if not any(needed in word for word in words):
-            raise ValueError(
-                f"--command {command!r} must hold {needed}: for example 'julia mine.jl {{problem}} {{out}}'"
-            )
+            example = "for example 'julia mine.jl {problem} {out}'"
+            raise ValueError(f"--command {command!r} must hold {needed}: {example}")
     if shutil.which(words[0]) is None:
         raise ValueError(f"--command: no program is called {words[0]!r}")
-    files = [Path(word) for word in words if Path(word).is_file()]
-    known = [words[0], *(str(Path(word).resolve()) if Path(word).is_file() else word for word in words[1:])]
-    if os.sep in words[0]:
-        known[0] = str(Path(words[0]).resolve())
-    return Entry(command, argv=tuple(known), source=_fingerprint(files))
+    files = {word: Path(word).resolve() for word in words if Path(word).is_file()}
+    program = words[0] if os.sep not in words[0] else str(Path(words[0]).resolve())
+    argv = (program, *(str(files.get(word, word)) for word in words[1:]))
+    return Entry(command, argv=argv, source=_fingerprint(files.values()))
 
 
 def _fingerprint(paths: Iterable[Path | None]) -> str:

@@ -8,7 +8,6 @@ entry: they are compared with what is proved, and a claim that is false makes th
 from __future__ import annotations
 
 import math
-import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ import numpy as np
 
 from llr_cvx import checker
 from llr_cvx.arena.answers import Answer
-from llr_cvx.arena.claims import false_claims
 from llr_cvx.arena.sandbox import Limits, Outcome
 from llr_cvx.arrays import FloatArray
 from llr_cvx.problem import Problem
@@ -38,6 +36,8 @@ STATUSES = {
 }
 #: An objective that rises by no more than this, relatively, has not risen.
 RISE_RTOL = 1e-12
+#: A claim is false if it is wrong by more than this, relatively: more than the arithmetic of any honest solver.
+CLAIM_RTOL = 1e-9
 #: Relative gaps to which times are measured.
 LEVELS = (1e-3, 1e-6, 1e-9)
 #: Points kept of the curve of the gap against time.
@@ -46,69 +46,36 @@ CURVE_POINTS = 100
 
 @dataclass
 class Row:
-    """What is known about one entry on one problem. Everything but `claims` is measured or recomputed.
+    """What is known about one entry on one problem. Everything but `claims` is measured or recomputed."""
 
-    Attributes
-    ----------
-    status, reason : str
-        One of `STATUSES`, and why in words.
-    accepted : bool
-        Whether the status is "proved".
-    suboptimality : (low, high) or None
-        Proven interval of J(W) - J*; None where there is no W.
-    objective, relative_gap : float or None
-        J(W), and the upper end of the interval as a share of it.
-    seconds, cpu_seconds : float
-        On the entry's clock; of the whole process for a program.
-    memory : int
-        Peak in bytes of the process with its descendants, the interpreter included; 0 if too short to be seen.
-    iterates, judged_iterates : int
-        How many there were, and how many of them were kept: all up to 1000, then fewer and fewer of the later ones.
-    monotone, monotone_smoothed : bool or None
-        Whether J of the iterates never rises; J_epsilon with the epsilon that the entry gave for each.
-    first_rise : int or None
-        The first judged iterate at which J is larger than before.
-    time_to : mapping
-        Seconds to relative gaps of `LEVELS`, from the iterates; None where not reached.
-    stamped_by : str
-        Who took the times of the iterates: "runner", "system" (when a file was written) or "entry"; "" without any.
-    violations, worst_samples, should_be_zero, should_be_fused, residuals
-        As in `Verdict`: which optimality condition fails, and where.
-    curve : list of pairs
-        Time and relative gap of the iterates, thinned.
-    notes : list of str
-    output : str
-        The end of what a failed entry printed.
-    judge_seconds : float
-        Processor time of judging.
-    """
-
-    status: str = ""
-    reason: str = ""
-    accepted: bool = False
-    suboptimality: tuple[float, float] | None = None
-    objective: float | None = None
-    relative_gap: float | None = None
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    status: str = ""  #: one of `STATUSES`
+    reason: str = ""  #: why, in words
+    accepted: bool = False  #: whether the status is "proved"
+    suboptimality: tuple[float, float] | None = None  #: proven interval of J(W) - J*; None where there is no W
+    objective: float | None = None  #: J(W)
+    relative_gap: float | None = None  #: the upper end of the interval as a share of it
+    seconds: float = 0.0  #: on the entry's clock; of the whole process for a program
+    cpu_seconds: float = 0.0  #: likewise, of the processor
+    #: peak in bytes of the process with its descendants, the interpreter included; 0 if too short to be seen
     memory: int = 0
-    iterates: int = 0
-    judged_iterates: int = 0
-    monotone: bool | None = None
-    first_rise: int | None = None
-    monotone_smoothed: bool | None = None
+    iterates: int = 0  #: how many there were
+    judged_iterates: int = 0  #: how many were kept: all up to 1000, then fewer and fewer of the later ones
+    monotone: bool | None = None  #: whether J of the iterates never rises
+    first_rise: int | None = None  #: the first judged iterate at which J is larger than before
+    monotone_smoothed: bool | None = None  #: J_epsilon, with the epsilon that the entry gave for each
+    #: seconds to relative gaps of `LEVELS`, from the iterates; None where not reached
     time_to: dict[str, float | None] = field(default_factory=dict)
-    stamped_by: str = ""
-    violations: Mapping[str, float] = field(default_factory=dict)
+    stamped_by: str = ""  #: who took the times of the iterates: "runner", "system" (when a file was written), "entry"
+    violations: Mapping[str, float] = field(default_factory=dict)  #: this and the next four as in `Verdict`
     worst_samples: list[int] = field(default_factory=list)
     should_be_zero: list[list[int]] = field(default_factory=list)
     should_be_fused: list[list[int]] = field(default_factory=list)
     residuals: Mapping[str, float] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
-    curve: list[tuple[float, float]] = field(default_factory=list)
+    curve: list[tuple[float, float]] = field(default_factory=list)  #: time and relative gap of the iterates, thinned
     notes: list[str] = field(default_factory=list)
-    output: str = ""
-    judge_seconds: float = 0.0
+    output: str = ""  #: the end of what a failed entry printed
+    judge_seconds: float = 0.0  #: processor time of judging
 
 
 class Known(NamedTuple):
@@ -133,17 +100,20 @@ def judge_run(
         iterates=int(answer.facts.get("iterates", len(answer.iterates))),
         judged_iterates=len(answer.iterates),
         claims={name: value for name, value in answer.claims.items() if name != "trace"},
-        notes=[*answer.notes, *_notes(outcome)],
+        notes=[*answer.notes, *outcome.notes()],
     )
-    row.status, row.reason = _failure(outcome, answer, limits)
-    W = _stopped_at(answer, limits.seconds) if answer.facts.get("stopped") else answer.W
-    if not row.status and (W is None or (seconds > limits.seconds and not answer.facts.get("stopped"))):
+    row.status, row.reason = outcome.failure(limits)
+    if answer.fault and not row.status:
+        row.status, row.reason = "invalid", answer.fault
+    stopped = answer.facts.get("stopped")
+    W = _stopped_at(answer, limits.seconds) if stopped else answer.W
+    if not row.status and (W is None or (seconds > limits.seconds and not stopped)):
         row.status, row.reason = "timeout", f"no answer within {limits.seconds:g} s"
     if row.status:
         row.output = (outcome.stderr or outcome.stdout)[-2000:]
     else:
         assert W is not None
-        if answer.facts.get("stopped"):
+        if stopped:
             answer.claims = {}  # they belong to an iterate after the limit
             row.notes.append(f"stopped at the time limit of {limits.seconds:g} s: judged by its last iterate before")
         _judge_answer(row, problem, W, answer, known, tol, limits)
@@ -152,52 +122,12 @@ def judge_run(
     return row
 
 
-# ---- failures of the process ---------------------------------------------------------------------------------------
-
-
-def _failure(outcome: Outcome, answer: Answer, limits: Limits) -> tuple[str, str]:
-    """("", "") if there is an answer to judge."""
-    if outcome.end == "time":
-        return "timeout", f"killed after {limits.seconds:g} s"
-    if outcome.end == "memory":
-        return "crash", f"killed: it used more than {limits.memory / 2**30:.3g} GiB of memory"
-    if outcome.end == "processes":
-        return "crash", "killed: it started too many processes"
-    if outcome.end != "exit":
-        return "crash", "the process that ran it was ended from outside"
-    if outcome.trespasses:
-        return "invalid", f"it changed {', '.join(outcome.trespasses)}"
-    if outcome.code:
-        how = f"exit status {outcome.code}" if outcome.code > 0 else f"ended by {_signal(-outcome.code)}"
-        last = (outcome.stderr.strip().splitlines() or [""])[-1][:200]
-        return "crash", f"{how}: {last}" if last else how
-    return ("invalid", answer.fault) if answer.fault else ("", "")
-
-
-def _signal(number: int) -> str:
-    return next((known.name for known in signal.Signals if known == number), f"signal {number}")
-
-
-def _notes(outcome: Outcome) -> list[str]:
-    notes = []
-    if outcome.left_behind:
-        notes.append(f"it left {outcome.left_behind} process(es) running: killed")
-    if outcome.printed > 10**6:
-        notes.append(f"it printed {outcome.printed / 1e6:.0f} MB: only the end was kept")
-    if outcome.suspicions:
-        notes.append(f"files outside its folder changed while it ran: {', '.join(outcome.suspicions[:3])}")
-    return notes
-
-
 def _stopped_at(answer: Answer, limit: float) -> FloatArray | None:
     """The last iterate before the limit."""
     if answer.stamps is None:
         return None
     within = np.flatnonzero(answer.stamps <= limit)
     return answer.iterates[int(within[-1])] if within.size else None
-
-
-# ---- the answer ----------------------------------------------------------------------------------------------------
 
 
 def _judge_answer(
@@ -215,11 +145,9 @@ def _judge_answer(
         row.should_be_fused = v.should_be_fused[:LISTED].tolist()
     values = np.array([problem.objective(iterate) for iterate in answer.iterates])
     _judge_iterates(row, problem, answer, values, lower)
-    lies = false_claims(J, lower, upper, own.lower if own else None, values, answer, row.notes)
+    lies = _false_claims(J, lower, upper, own.lower if own else None, values, answer, row.notes)
     row.status = "false claim" if lies else "proved" if v.accepted else "not proved"
-    row.reason = (
-        "; ".join(lies) if lies else "" if v.accepted else _why(v, len(v.should_be_zero), len(v.should_be_fused))
-    )
+    row.reason = "; ".join(lies) if lies else "" if v.accepted else _why(v)
 
 
 def _own_point(problem: Problem, answer: Answer) -> Reference | None:
@@ -251,22 +179,21 @@ def _verdict(
     return judge(problem, W, tol, known.point()._replace(lower=lower, upper=upper)), True
 
 
-def _why(v: Verdict, zeros: int, fused: int) -> str:
+def _why(v: Verdict) -> str:
     """In one line: which optimality condition fails most, and where."""
     if not math.isfinite(v.objective):
         return "J(W) overflows"
-    relative = v.suboptimality[1] / v.objective if 0 < v.objective < math.inf else math.inf
-    words = f"J(W) may exceed J* by {relative:.1e} of it"
+    low, high = (f"{bound / v.objective:.1e}" if v.objective > 0 else "inf" for bound in v.suboptimality)
+    words = f"J(W) may exceed J* by {high} of it"
     if v.suboptimality[0] > 0:
-        low, high = f"{v.suboptimality[0] / v.objective:.1e}", f"{relative:.1e}"
         words = f"J(W) exceeds J* by {high if low == high else f'{low} to {high}'} of it"
     total = sum(v.violations.values())
     if 0 < total < math.inf:
         worst = max(v.violations, key=lambda name: v.violations[name])
         words += f"; {v.violations[worst] / total:.0%} of the gap is in {worst}"
         words += f"; worst sample {v.worst_samples[0]}" if len(v.worst_samples) else ""
-    words += f"; {zeros} coordinate(s) should be zero" if zeros else ""
-    return words + (f"; {fused} edge(s) should be fused" if fused else "")
+    words += f"; {len(v.should_be_zero)} coordinate(s) should be zero" if len(v.should_be_zero) else ""
+    return words + (f"; {len(v.should_be_fused)} edge(s) should be fused" if len(v.should_be_fused) else "")
 
 
 def _judge_iterates(row: Row, problem: Problem, answer: Answer, values: FloatArray, lower: float) -> None:
@@ -291,3 +218,39 @@ def _judge_iterates(row: Row, problem: Problem, answer: Answer, values: FloatArr
         row.time_to[f"{level:.0e}"] = float(stamps[reached[0]]) if reached.size else None
     shown = np.unique(np.geomspace(1, len(gaps), CURVE_POINTS).astype(int)) - 1
     row.curve = [(float(stamps[k]), float(gaps[k])) for k in shown]
+
+
+def _false_claims(
+    J: float, lower: float, upper: float, own: float | None, values: FloatArray, answer: Answer, notes: list[str]
+) -> list[str]:
+    """Claims that are proved false: about J(W), about the optimum, and about the iterates.
+
+    `lower` and `upper` enclose J*, `own` is what the entry's dual point proves, `values` are J of its iterates. Claims
+    that are wrong to its own disadvantage, or that nothing is known about, become notes.
+    """
+    found = []
+    room = CLAIM_RTOL * max(J, 1e-300)
+    claimed = answer.claims.get("objective")
+    if claimed is not None and not claimed >= J - room:
+        found.append(f"it claims J(W) = {claimed:.12g}, but J(W) = {J:.12g}")
+    elif claimed is not None and not claimed <= J + room:
+        notes.append(f"it claims J(W) = {claimed:.12g}, which is too large: J(W) = {J:.12g}")
+    dual = answer.claims.get("dual")
+    if dual is not None and not dual <= upper + room:
+        found.append(f"it claims J* >= {dual:.12g}, but J* <= {upper:.12g} is proved")
+    elif dual is not None and own is not None and not dual <= own + room:
+        found.append(f"it claims J* >= {dual:.12g}, but its dual point proves {own:.12g} only")
+    if answer.values is not None and len(values):
+        said = answer.values
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero(np.abs(said - values) > CLAIM_RTOL * np.abs(values))
+        if wrong.size:
+            k = int(wrong[0])
+            found.append(f"it reports J = {said[k]:.12g} for iterate {k}, but J = {values[k]:.12g}")
+    trace = np.array(answer.claims.get("trace", []), dtype=float)
+    below = np.flatnonzero(trace < lower - room)
+    if below.size:
+        found.append(f"its trace holds {trace[below[0]]:.12g}, but J* >= {lower:.12g} is proved")
+    elif trace.size and len(trace) != len(values):
+        notes.append(f"its trace of {len(trace)} values comes without their iterates: not counted")
+    return found

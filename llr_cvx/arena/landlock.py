@@ -21,7 +21,7 @@ _WRITE_FILE, _REMOVE_AND_MAKE = 1 << 1, sum(1 << bit for bit in range(4, 13))
 #: Rights that later versions of the interface added: to move between folders (2) and to truncate (3).
 _LATER = {2: 1 << 13, 3: 1 << 14}
 #: Since this version, signals can be confined to the process itself and its descendants.
-_SCOPED_SINCE, _SCOPE_SIGNAL = 6, 1 << 1
+SCOPED_SINCE, _SCOPE_SIGNAL = 6, 1 << 1
 
 
 class _Ruleset(ctypes.Structure):
@@ -37,11 +37,6 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-def confines_signals() -> bool:
-    """Whether signals to processes outside are refused."""
-    return version() >= _SCOPED_SINCE
-
-
 def version() -> int:
     """Version of the interface; 0 where there is no Landlock, or where it is switched off by LLR_ARENA_NO_LANDLOCK."""
     if os.name != "posix" or os.uname().sysname != "Linux" or os.environ.get("LLR_ARENA_NO_LANDLOCK"):
@@ -50,34 +45,30 @@ def version() -> int:
     return max(found, 0)
 
 
-def write_only_in(folders: Iterable[str | Path]) -> bool:
-    """Allow this process to change files only in these folders; False where the system cannot do that.
+def write_only_in(folders: Iterable[str | Path]) -> None:
+    """Allow this process to change files only in these folders, where the system can do that.
 
-    Where the system can, signals to any process but its own descendants are refused too: an entry could otherwise end
+    Where it can, signals to any process but its own descendants are refused too: an entry could otherwise end
     those that watch it.
     """
     abi = version()
     if not abi:
-        return False
+        return
     libc = _libc()
     rights = _WRITE_FILE | _REMOVE_AND_MAKE | sum(bit for since, bit in _LATER.items() if abi >= since)
-    scoped = abi >= _SCOPED_SINCE
+    scoped = abi >= SCOPED_SINCE
     ruleset = _Ruleset(rights, 0, _SCOPE_SIGNAL if scoped else 0)
     known = ctypes.sizeof(ruleset) if scoped else ctypes.sizeof(ctypes.c_uint64)  # of the structure, to older versions
     fd = libc.syscall(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(known), 0)
     if fd < 0:
-        return False
-    try:
-        for folder in filter(os.path.isdir, folders):
-            parent = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-            rule = _PathBeneath(rights, parent)
-            added = libc.syscall(_ADD_RULE, fd, _PATH_BENEATH, ctypes.byref(rule), 0)
-            os.close(parent)
-            if added != 0:
-                return False
-        return bool(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.syscall(_RESTRICT_SELF, fd, 0) == 0)
-    finally:
-        os.close(fd)
+        return
+    for folder in filter(os.path.isdir, folders):
+        parent = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+        libc.syscall(_ADD_RULE, fd, _PATH_BENEATH, ctypes.byref(_PathBeneath(rights, parent)), 0)
+        os.close(parent)
+    libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.syscall(_RESTRICT_SELF, fd, 0)
+    os.close(fd)
 
 
 def _libc() -> ctypes.CDLL:

@@ -11,11 +11,11 @@ import atexit
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,11 +24,12 @@ from typing import Any, ClassVar, NamedTuple
 from llr_cvx.arena.answers import Answer, read_answer
 from llr_cvx.arena.entries import Entry
 from llr_cvx.instances.export import export_problem
+from llr_cvx.instances.library import sizes
 from llr_cvx.problem import Problem
+from llr_cvx.processes import THREAD_VARIABLES
 
 #: A Python entry that yields iterates is told to stop at its limit; this long after it, it is killed.
 GRACE = 1.0
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Limits(NamedTuple):
@@ -41,43 +42,51 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the process of an entry ended.
+    """How the process of an entry ended; times and memory are those of the process with all its descendants."""
 
-    Attributes
-    ----------
-    end : {"exit", "time", "memory", "processes", "abandoned", "lost"}
-        It ended by itself, or the limit it exceeded, or the arena lost it.
-    code : int or None
-        Exit status; -k if signal k ended it.
-    began : float
-        Time of day at which it was started.
-    seconds, cpu_seconds, memory : float
-        Of the whole process with all its descendants.
-    left_behind : int
-        Processes that were still running when it ended.
-    confined : bool
-        Whether writing outside its folder was refused by the system.
-    printed : int
-        Bytes on standard output and error, of which `stdout` and `stderr` are the ends.
-    trespasses : tuple of str
-        Its input, or files of the arena beside it, if it changed them.
-    suspicions : tuple of str
-        Files changed during the run elsewhere, where the system could not refuse it.
-    """
-
-    end: str
-    code: int | None = None
-    began: float = 0.0
+    end: str  # "exit" by itself; "time", "memory" or "processes" by a limit; "abandoned" or "lost" by the arena
+    code: int | None = None  # exit status; -k if signal k ended it
+    began: float = 0.0  # time of day at which it was started
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     memory: int = 0
-    left_behind: int = 0
-    confined: bool = False
-    printed: int = 0
+    left_behind: int = 0  # processes that were still running when it ended
+    confined: bool = False  # whether writing outside its folder was refused by the system
+    printed: int = 0  # bytes on standard output and error, of which the next two are the ends
     stdout: str = ""
     stderr: str = ""
-    trespasses: tuple[str, ...] = ()
-    suspicions: tuple[str, ...] = ()
+    trespasses: tuple[str, ...] = ()  # its input, or files of the arena beside it, if it changed them
+    suspicions: tuple[str, ...] = ()  # files changed during the run elsewhere, where the system could not refuse it
+
+    def failure(self, limits: Limits) -> tuple[str, str]:
+        """The status of a row and the reason, if there is no answer to judge; else ("", "")."""
+        if self.end == "time":
+            return "timeout", f"killed after {limits.seconds:g} s"
+        if self.end == "memory":
+            return "crash", f"killed: it used more than {limits.memory / 2**30:.3g} GiB of memory"
+        if self.end == "processes":
+            return "crash", "killed: it started too many processes"
+        if self.end != "exit":
+            return "crash", "the process that ran it was ended from outside"
+        if self.trespasses:
+            return "invalid", f"it changed {', '.join(self.trespasses)}"
+        if not self.code:
+            return "", ""
+        name = next((known.name for known in signal.Signals if known == -self.code), f"signal {-self.code}")
+        how = f"exit status {self.code}" if self.code > 0 else f"ended by {name}"
+        last = (self.stderr.strip().splitlines() or [""])[-1][:200]
+        return "crash", f"{how}: {last}" if last else how
+
+    def notes(self) -> list[str]:
+        """What else is worth telling."""
+        notes = []
+        if self.left_behind:
+            notes.append(f"it left {self.left_behind} process(es) running: killed")
+        if self.printed > 10**6:
+            notes.append(f"it printed {self.printed / 1e6:.0f} MB: only the end was kept")
+        if self.suspicions:
+            notes.append(f"files outside its folder changed while it ran: {', '.join(self.suspicions[:3])}")
+        return notes
 
 
 def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple[Outcome, Answer]:
@@ -89,28 +98,24 @@ def execute(entry: Entry, problem: Problem, tol: float, limits: Limits) -> tuple
         out.mkdir(parents=True)
         if entry.argv:
             export_problem(problem, given)
-            (given / "instance.json").write_text(json.dumps(_facts(problem), indent=1), encoding="utf-8")
+            # Unlike in an exported instance, nothing about the optimum.
+            (given / "instance.json").write_text(json.dumps(sizes(problem), indent=1), encoding="utf-8")
         else:
             given.mkdir()
             problem.save(given / "problem.npz")
         _protect(given, read_only=True)
-        before, watched = _contents(given), _listing(_elsewhere(entry))
-        outcome = _Warden.here(limits.threads).run(_order(entry, given, out, tol, limits, token))
+        before, watched = _contents(given), _listing(entry)
+        order = _order(entry, given, out, tol, limits, token)
+        outcome = _Warden.here(limits.threads).run(order)
         if entry.argv and _wants_a_file(outcome, out):
             out.rmdir()
-            outcome = _Warden.here(limits.threads).run(_order(entry, given, out, tol, limits, token))
+            outcome = _Warden.here(limits.threads).run(order)
         answer = read_answer(out, problem.shape, len(problem.edges), outcome.get("began", 0.0), token)
         found = ["its input"] * (_contents(given) != before or bool(answer.facts.get("changed")))
         found += sorted(str(path.name) for path in root.iterdir() if path not in (given, scratch))
-        suspects = [] if outcome.get("confined") else _changed(watched, _listing(_elsewhere(entry)))
+        suspects = [] if outcome.get("confined") else sorted({path for path, *_ in watched ^ _listing(entry)})
         _protect(given, read_only=False)
     return Outcome(**outcome, trespasses=tuple(found), suspicions=tuple(suspects)), answer
-
-
-def _facts(problem: Problem) -> dict[str, float]:
-    """Sizes and penalties; unlike in an exported instance, nothing about the optimum."""
-    (N, d), n_edges = problem.shape, len(problem.edges)
-    return {"N": N, "d": d, "edges": n_edges, "lambda1": problem.lambda1, "lambda2": problem.lambda2}
 
 
 def _order(entry: Entry, given: Path, out: Path, tol: float, limits: Limits, token: str) -> dict[str, Any]:
@@ -144,28 +149,16 @@ def _protect(folder: Path, read_only: bool) -> None:
 
 def _contents(folder: Path) -> dict[str, str]:
     """Name and fingerprint of every file below a folder."""
-    if not folder.is_dir():
-        return {}
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def _elsewhere(entry: Entry) -> list[Path]:
-    """Folders that an entry is most likely to write to by mistake: those it was started from."""
-    return [Path(os.getcwd()), *map(Path, entry.folders), *(Path(word).parent for word in entry.argv if os.sep in word)]
-
-
-def _listing(folders: Iterable[Path]) -> dict[str, tuple[int, int]]:
-    found = {}
-    for folder in {folder.resolve() for folder in folders if folder.is_dir()}:
-        for item in os.scandir(folder):
-            status = item.stat(follow_symlinks=False)
-            found[item.path] = (status.st_mtime_ns, status.st_size)
-    return found
-
-
-def _changed(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> list[str]:
-    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+def _listing(entry: Entry) -> set[tuple[str, int, int]]:
+    """Files where an entry is most likely to write by mistake, the folders it was started from: name, time and size."""
+    folders = [Path.cwd(), *map(Path, entry.folders), *(Path(word).parent for word in entry.argv if os.sep in word)]
+    items = (item for folder in {f.resolve() for f in folders if f.is_dir()} for item in os.scandir(folder))
+    found = ((item.path, item.stat(follow_symlinks=False)) for item in items)
+    return {(path, status.st_mtime_ns, status.st_size) for path, status in found}
 
 
 # ---- the warden's end of the line ----------------------------------------------------------------------------------

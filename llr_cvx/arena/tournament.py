@@ -7,21 +7,123 @@ import platform
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import IO, Any
 
-from llr_cvx.arena.cases import Case, Task, run_task
 from llr_cvx.arena.entries import Entry
-from llr_cvx.arena.judge import STATUSES
-from llr_cvx.arena.sandbox import Limits
+from llr_cvx.arena.judge import STATUSES, Known, Row, judge_run
+from llr_cvx.arena.sandbox import Limits, execute
 from llr_cvx.experiments.runner import Workers, run_all
-from llr_cvx.resume import code_version
-from llr_cvx.store import Store
+from llr_cvx.instances import list_instances, load_instance
+from llr_cvx.instances.drill import GENERATORS
+from llr_cvx.problem import Problem
+from llr_cvx.store import Store, code_version
+from llr_cvx.verdicts.weights import Reference
 
+#: Small instances of different kinds, for a dry run: one without network, one with some and one with planted fusion.
+DRY_RUN = ("decoupled", "fused-some", "planted-clusters")
 #: From the best row to the worst: the row of repeated runs is their worst.
 WORST_LAST = list(STATUSES)
 DEFAULT_LIMITS, ONE_AT_A_TIME = Limits(), Workers(jobs=1)
+
+
+# ---- problems ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem by where it comes from: "library", a generator of the drill, or "file" with a `digest` of its contents.
+
+    >>> Case("fused-some", "library").load()[0]
+    Problem(N=64, d=6, edges=234, lambda1=0.1, lambda2=0.1)
+    """
+
+    name: str
+    origin: str
+    place: str = ""
+    digest: str = ""
+
+    @property
+    def label(self) -> str:
+        """What stored runs are found by: a file that has changed is another problem."""
+        return f"{self.name} {self.digest}" if self.digest else self.name
+
+    def load(self) -> tuple[Problem, Known | None]:
+        """The problem, and what is known about its optimum."""
+        if self.origin == "library":
+            found = load_instance(self.name)
+            ready = found.stored is not None  # large instances come without a reference point
+            return found.problem, Known(found.lower, found.upper, lambda: Reference(*found.point), ready)
+        if self.origin == "file":
+            return Problem.load(self.place), None
+        return GENERATORS[self.origin](int(self.place)), None
+
+
+def library_cases(names: Sequence[str] = ()) -> list[Case]:
+    """Instances of the library by name; all without names."""
+    unknown = [name for name in names if name not in list_instances()]
+    if unknown:
+        raise ValueError(f"no instance is called {unknown[0]!r}: see llr-cvx instances list")
+    return [Case(name, "library") for name in names or list_instances()]
+
+
+def drill_cases(count: int, generator: str, first_seed: int = 0) -> list[Case]:
+    """Random problems of a generator of the drill."""
+    return [Case(f"{generator}-{seed}", generator, str(seed)) for seed in range(first_seed, first_seed + count)]
+
+
+def file_cases(paths: Sequence[Path]) -> list[Case]:
+    """Problems saved by `Problem.save`; each is read once, so that a bad one is noticed before anything runs."""
+    cases: dict[str, Case] = {}
+    for path in paths:
+        name, digest = path.stem, sha256(path.read_bytes()).hexdigest()[:16]
+        if name in cases:
+            raise ValueError(
+                f"two problems are called {name!r}: results are listed by file name, so rename one of them"
+            )
+        Problem.load(path).require_attained()
+        cases[name] = Case(name, "file", str(path.resolve()), digest)
+    return list(cases.values())
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of one entry on one problem."""
+
+    entry: Entry
+    case: Case
+    repeat: int
+    tol: float
+    limits: Limits
+
+    @property
+    def experiment(self) -> str:
+        """Label of the progress line."""
+        return "arena"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Under which its record is stored."""
+        return f"{self.entry.name} on {self.case.label}", self.repeat
+
+
+def run_task(task: Task) -> dict[str, Any]:
+    """Run the entry in its sandbox and judge its answer; the record to store."""
+    problem, known = task.case.load()
+    outcome, answer = execute(task.entry, problem, task.tol, task.limits)
+    try:
+        row = judge_run(problem, known, outcome, answer, task.tol, task.limits)
+    except Exception as error:  # whatever an answer does to the judge, the run goes on
+        row = Row("invalid", f"it could not be judged: {type(error).__name__}: {error}")
+    cell, trial = task.key
+    sizes = {"N": problem.shape[0], "d": problem.shape[1], "edges": len(problem.edges)}
+    return {"cell": cell, "trial": trial, "entry": task.entry.name, "instance": task.case.name, **sizes, **asdict(row)}
 
 
 @dataclass(frozen=True)
@@ -42,14 +144,12 @@ class Plan:
 
     def tasks(self) -> list[Task]:
         """In turns: all entries on a problem, then the next problem; after the last problem, the next repeat."""
-        places = [
-            (repeat, case, entry) for repeat in range(self.repeats) for case in self.cases for entry in self.entries
-        ]
-        return [Task(entry, case, repeat, self.tol, self.limits) for repeat, case, entry in places]
+        turns = product(range(self.repeats), self.cases, self.entries)
+        return [Task(entry, case, repeat, self.tol, self.limits) for repeat, case, entry in turns]
 
     def header(self) -> dict[str, Any]:
         """What stored records depend on, the code of this package included; repeats and problems may become more."""
-        entries = [{"name": e.name, "spec": e.spec, "argv": list(e.argv), "source": e.source} for e in self.entries]
+        entries = [asdict(entry) | {"folders": []} for entry in self.entries]
         conditions = {"tol": self.tol, "limits": self.limits._asdict(), "comparable": self.comparable}
         return {"entries": entries, **conditions, "code": code_version()}
 
@@ -68,7 +168,8 @@ def run_plan(plan: Plan, store: Path | None = None, stream: IO[str] | None = Non
     if store is None:
         with tempfile.TemporaryDirectory() as folder:
             return run_plan(plan, Path(folder) / "runs", stream)
-    records = run_all(plan.tasks(), Store(store, plan.header()), plan.workers, stream, run_task)
+    header = plan.header()
+    records = run_all(plan.tasks(), Store(store, header), plan.workers, stream, run_task)
     results = [
         collected([records[f"{entry.name} on {case.label}", repeat] for repeat in range(plan.repeats)])
         for entry in plan.entries
@@ -83,8 +184,8 @@ def run_plan(plan: Plan, store: Path | None = None, stream: IO[str] | None = Non
         "comparable_times": plan.comparable,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
-    entries = [asdict(entry) | {"folders": []} for entry in plan.entries]
-    return {"conditions": conditions, "entries": entries, "summary": summarise(results), "results": results}
+    summary = summarise(results)
+    return {"conditions": conditions, "entries": header["entries"], "summary": summary, "results": results}
 
 
 def collected(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -107,7 +208,6 @@ def summarise(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         rows = [row for row in results if row["entry"] == name]
         counts = {status: sum(row["status"] == status for row in rows) for status in STATUSES}
         totals = {key: sum(row[key] for row in rows) for key in ("seconds", "cpu_seconds", "judge_seconds")}
-        found.append(
-            {"entry": name, "rows": len(rows), **counts, **totals, "memory": max(row["memory"] for row in rows)}
-        )
+        memory = max(row["memory"] for row in rows)
+        found.append({"entry": name, "rows": len(rows), **counts, **totals, "memory": memory})
     return sorted(found, key=lambda one: (-one["proved"], one["seconds"]))

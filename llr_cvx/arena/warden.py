@@ -73,7 +73,7 @@ class Supervisor:
     def __init__(self, order: Order) -> None:
         self.order = order
         self.output = {"stdout": b"", "stderr": b""}
-        self.printed = {"stdout": 0, "stderr": 0}
+        self.printed = 0
         self.code: int | None = None
         self.end = "exit"
         self.cpu_seconds, self.peak = 0.0, 0
@@ -109,7 +109,7 @@ class Supervisor:
             "memory": self.peak,
             "left_behind": left_behind,
             "confined": landlock.version() > 0,
-            "printed": sum(self.printed.values()),
+            "printed": self.printed,
             **{name: text.decode(errors="replace") for name, text in self.output.items()},
         }
 
@@ -156,7 +156,7 @@ class Supervisor:
                 del self.streams[fd]
                 continue
             name = self.streams[fd]
-            self.printed[name] += len(chunk)
+            self.printed += len(chunk)
             self.output[name] = (self.output[name] + chunk)[-KEPT_OUTPUT:]
 
     def reap(self) -> None:

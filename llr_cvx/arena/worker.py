@@ -11,16 +11,16 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llr_cvx.arena import entries
-from llr_cvx.benchmarks.resources import peak_memory
-from llr_cvx.checker import PROBLEM
+from llr_cvx.arrays import FloatArray
+from llr_cvx.instances.library import digest
 from llr_cvx.problem import Problem
+from llr_cvx.processes import peak_memory
 
 #: Iterates are all stored up to this many or this many bytes, then every 2nd, 4th, ... as more such blocks fill up.
 BLOCK, BLOCK_BYTES = 1000, 200e6
@@ -39,28 +39,20 @@ class Recorder:
         self.blocks, self.stamps = open(out / "iterates.npys", "wb"), open(out / "stamps.bin", "wb", buffering=0)  # noqa: SIM115
         self.count = self.stored = 0
         self.stride = 1
-        self.stopped_for = self.stopped_cpu = 0.0
-        self.began, self.began_cpu = _clock(), _cpu()
+        self.stopped, self.began = np.zeros(2), _now()
 
-    @property
-    def seconds(self) -> float:
-        """Time on the clock of the entry."""
-        return _clock() - self.began - self.stopped_for
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time on the clock of the entry, its threads included."""
-        return _cpu() - self.began_cpu - self.stopped_cpu
+    def spent(self) -> tuple[float, float]:
+        """Time on the clock of the entry, and processor time, its threads included."""
+        seconds, cpu_seconds = (_now() - self.began - self.stopped).tolist()
+        return seconds, cpu_seconds
 
     def record(self, value: Any) -> None:
         """Store one iterate."""
-        seconds, stopped, stopped_cpu = self.seconds, _clock(), _cpu()
+        seconds, stopped = self.spent()[0], _now()
         if self.count % self.stride == 0:
-            parts = unpacked(value)
-            self._store(parts, seconds)
+            self._store(unpacked(value), seconds)
         self.count += 1
-        self.stopped_for += _clock() - stopped
-        self.stopped_cpu += _cpu() - stopped_cpu
+        self.stopped += _now() - stopped
 
     def _store(self, parts: dict[str, Any], seconds: float) -> None:
         W = np.asarray(parts.get("W"))
@@ -72,6 +64,10 @@ class Recorder:
         self.stored += 1
         if self.stored % max(2, min(BLOCK, int(BLOCK_BYTES / (W.nbytes + 1)))) == 0:
             self.stride *= 2
+
+
+def _now() -> FloatArray:
+    return np.array([_clock(), _cpu()])
 
 
 def unpacked(value: Any) -> dict[str, Any]:
@@ -106,16 +102,17 @@ def run(spec: str, problem: str, out: str, folders: list[str], tol: float, time_
         steps, result = result, None
         for result in steps:
             recorder.record(result)
-            if recorder.seconds >= time_limit:
+            if recorder.spent()[0] >= time_limit:
                 stopped = True
                 break
+    seconds, cpu_seconds = recorder.spent()
     facts: dict[str, Any] = {
-        "seconds": recorder.seconds,
-        "cpu_seconds": recorder.cpu_seconds,
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "iterates": recorder.count,
+        "stopped": stopped,
     }
-    facts |= {"stopped": stopped, "changed": digest(given) != before, "token": token}
-    facts["memory"] = peak_memory()
+    facts |= {"changed": digest(given) != before, "token": token, "memory": peak_memory()}
     leave(unpacked(result), Path(out), facts)
     return 0
 
@@ -138,8 +135,3 @@ def leave(parts: dict[str, Any], out: Path, facts: dict[str, Any]) -> None:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
-
-
-def digest(problem: Problem) -> str:
-    """A fingerprint of the numbers of a problem."""
-    return sha256(b"".join(np.asarray(getattr(problem, name)).tobytes() for name in PROBLEM)).hexdigest()

@@ -72,9 +72,7 @@ def _draw_path(ax: Axes, records: list[Record]) -> None:
         name = solver.removeprefix("FAST ")
         ax.bar([k + shift for k in range(len(places))], heights, width=0.4, color=_COLORS[solver], label=name)
     ax.set_xticks(
-        range(len(places)),
-        [f"d = {place[0].d}\n{place[0].setting.partition(' ')[2]}" for place in places],
-        fontsize=8,
+        range(len(places)), [f"d = {place[0].d}\n{place[0].setting.partition(' ')[2]}" for place in places], fontsize=8
     )
     ax.set(
         ylabel="seconds",

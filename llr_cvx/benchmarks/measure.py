@@ -17,13 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from llr_cvx.benchmarks.resources import blas_threads, peak_memory
 from llr_cvx.datasets import synthetic_of_size
 from llr_cvx.detection.new_rows import FittedRows
 from llr_cvx.problem import Problem
-from llr_cvx.processes import call_apart
+from llr_cvx.processes import call_apart, peak_memory
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
@@ -38,49 +39,25 @@ REPEAT_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement.
+    """One measurement."""
 
-    Attributes
-    ----------
-    part : str
-        "race", "size", "dim", "path", "plane", "coupled", "large", "million" or "new".
-    solver : str
-        "IRLS", "FAST", "CLARABEL", "SCS"; for a path "FAST path" and "FAST cold", for new rows "JOIN".
-    N, d, lambda1, lambda2, seed
-        The instance.
-    gap, reached : float
-        The relative gap asked for, and the one proved.
-    seconds, compile_seconds : float
-        Time to the gap, and the part of it spent on compiling the model; NaN if the gap was not reached.
-    setting : str
-        The solver's tolerance that was the cheapest to reach the gap (or came closest to it), or a remark.
-    runs, points : int
-        `seconds` is the median of so many runs, in each of which so many problems were solved.
-    fused_share : float
-        Share of the edges that are fused at the optimum; see `fused_share`.
-    monotone : bool or None
-        Whether J_epsilon never rose; None where that is not promised.
-    peak_bytes : int or None
-        Largest memory of a process that did this and nothing else.
-    """
-
-    part: str
-    solver: str
+    part: str  # a name in `plan.PARTS`
+    solver: str  # "IRLS", "FAST", "CLARABEL", "SCS"; for a path "FAST path" and "FAST cold", for new rows "JOIN"
     N: int
     d: int
     lambda1: float
     lambda2: float
     seed: int
-    gap: float
-    seconds: float
-    reached: float
-    compile_seconds: float = 0.0
-    setting: str = ""
-    runs: int = 1
-    points: int = 1
-    fused_share: float = math.nan
-    monotone: bool | None = None
-    peak_bytes: int | None = None
+    gap: float  # relative; the one asked for
+    seconds: float  # time to the gap; NaN if it was not reached
+    reached: float  # the gap proved
+    compile_seconds: float = 0.0  # the part of the time spent on compiling the model
+    setting: str = ""  # the solver's tolerance that was the cheapest to reach the gap, or came closest; or a remark
+    runs: int = 1  # `seconds` is the median of so many runs,
+    points: int = 1  # in each of which so many problems were solved
+    fused_share: float = math.nan  # share of the edges that are fused at the optimum; see `fused_share`
+    monotone: bool | None = None  # whether J_epsilon never rose; None where that is not promised
+    peak_bytes: int | None = None  # largest memory of a process that did this and nothing else
 
     @property
     def certified(self) -> bool:
@@ -90,22 +67,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is the same for every solver.
+    """What is the same for every solver."""
 
-    Attributes
-    ----------
-    threads, runs : int
-        Threads of BLAS and of Clarabel's own factorisation; runs of IRLS and FAST, to take the median of.
-    time_limit : float
-        Seconds for one run of a conic solver.
-    clock : callable
-        `time.perf_counter`, or `time.process_time` on a machine that is busy with other things.
-    """
-
-    threads: int = 1
-    runs: int = 5
-    time_limit: float = 600.0
-    clock: Callable[[], float] = time.perf_counter
+    threads: int = 1  # of BLAS and of Clarabel's own factorisation
+    runs: int = 5  # of IRLS and FAST, to take the median of
+    time_limit: float = 600.0  # seconds for one run of a conic solver
+    clock: Callable[[], float] = time.perf_counter  # or `time.process_time` on a machine that is busy
 
 
 def instance(N: int, d: int, seed: int, lambda1: float = 0.1, lambda2: float = 1.0) -> Problem:
@@ -128,10 +95,8 @@ def measure_solver(
     seconds: list[float] = []
     while len(seconds) < rules.runs and sum(seconds) < REPEAT_SECONDS:
         fresh = copy.copy(problem)
-        began = rules.clock()
-        with quietly():
+        with timed(rules.clock, seconds):
             s = SOLVERS[solver](fresh, gap, progress=progress)
-        seconds.append(rules.clock() - began)
     reached = s.certificate.relative_gap
     return Record(
         *(part, solver, *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
@@ -161,10 +126,8 @@ def measure_path(
     worst = dict.fromkeys(ways, -math.inf)
     while len(seconds["FAST cold"]) < rules.runs and sum(seconds["FAST cold"]) < REPEAT_SECONDS:
         for name, way in ways.items():
-            began = rules.clock()
-            with quietly():
+            with timed(rules.clock, seconds[name]):
                 solutions = way()
-            seconds[name].append(rules.clock() - began)
             worst[name] = max(worst[name], *(s.certificate.relative_gap for s in solutions))
     return [
         Record(
@@ -183,12 +146,10 @@ def measure_new_rows(problem: Problem, n_rows: int, seed: int, rules: Rules, gap
     """Score new rows by joining the model fitted to `problem`; `points` is their number, `reached` the worst gap."""
     fitted = FittedRows(solve_fast(problem))
     rows = np.random.default_rng(seed + 1).normal(size=(n_rows, problem.shape[1]))
-    seconds, worst = [], 0.0
+    seconds: list[float] = []
     for _ in range(rules.runs):
-        began = rules.clock()
-        with quietly():
+        with timed(rules.clock, seconds):
             worst = float(fitted.join(rows).relative_gap.max())
-        seconds.append(rules.clock() - began)
     return Record(
         *("new", "JOIN", *problem.shape, problem.lambda1, problem.lambda2, seed, gap),
         seconds=statistics.median(seconds) if worst <= gap else math.nan,
@@ -210,26 +171,33 @@ def fused_share(s: Solution) -> float:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """A gap that is missed goes into the record, not into a warning."""
+def timed(clock: Callable[[], float], seconds: list[float]) -> Iterator[None]:
+    """Append what the block takes; a gap that is missed goes into the record, not into a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        began = clock()
+        yield
+        seconds.append(clock() - began)
+
+
+@contextmanager
+def blas_threads(threads: int) -> Iterator[None]:
+    """The same number of BLAS and OpenMP threads for every solver in this process."""
+    cp.installed_solvers()  # loads the solvers: a library can be limited only once it is there
+    with threadpool_limits(threads):
         yield
 
 
 # ---- in a process of its own ------------------------------------------------------------------------------
 
 
-def measure_apart(
-    part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules
-) -> Record:
-    """Make an instance and solve it once by FAST in a new process, and note that process's peak of memory."""
-    record: Record = call_apart(_alone, part, N, d, seed, lambda1, lambda2, gap, rules)
+def measure_apart(part: str, cell: tuple[int, int, int, float, float], gap: float, rules: Rules) -> Record:
+    """Make an `instance` and solve it once by FAST in a new process, and note that process's peak of memory."""
+    record: Record = call_apart(_alone, part, cell, gap, rules)
     return record
 
 
-def _alone(part: str, N: int, d: int, seed: int, lambda1: float, lambda2: float, gap: float, rules: Rules) -> Record:
+def _alone(part: str, cell: tuple[int, int, int, float, float], gap: float, rules: Rules) -> Record:
     with blas_threads(rules.threads):
-        problem = instance(N, d, seed, lambda1, lambda2)
-        record = measure_solver(part, "FAST", problem, gap, seed, replace(rules, runs=1), progress=True)
+        record = measure_solver(part, "FAST", instance(*cell), gap, cell[2], replace(rules, runs=1), progress=True)
     return replace(record, peak_bytes=peak_memory())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ import numpy as np
 from llr_cvx.benchmarks import conic, measure, sensitivity
 from llr_cvx.benchmarks.measure import Record, Rules
 from llr_cvx.benchmarks.sensitivity import Effect
+from llr_cvx.problem import Problem
 from llr_cvx.progress import Pace
 from llr_cvx.proofs.certificate import shown_gap
-from llr_cvx.resume import Journal
+from llr_cvx.store import Journal
 
 Tell = Callable[[str], object]
 
@@ -44,20 +45,10 @@ FAST_COST, CONIC_COST, SETTING_COST = 5e-5, {"CLARABEL": 270.0, "SCS": 60.0}, 6.
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to measure.
+    """One thing to measure."""
 
-    Attributes
-    ----------
-    name : str
-        What it is, in words; identifies it among the jobs of a run.
-    cost : float
-        Rough seconds that it takes.
-    run : callable
-        Measures it, and returns records or effects.
-    """
-
-    name: str
-    cost: float
+    name: str  # what it is, in words; identifies it among the jobs of a run
+    cost: float  # rough seconds that it takes
     run: Callable[[], Sequence[Record | Effect]]
 
 
@@ -66,37 +57,41 @@ def jobs(parts: Sequence[str], o: dict[str, Any], rules: Rules, tell: Tell) -> l
     found = [job for seed in o["seeds"] for job in _of_seed(parts, o, seed, rules, tell)]
     cases = cache(sensitivity.warmed_cases)  # made when the first of the settings is measured
 
-    def effects(name: str) -> Callable[[], list[Effect]]:
-        return lambda: sensitivity.effects(name, cases(), rules.clock, tell)
+    def effects(name: str) -> list[Effect]:
+        return sensitivity.effects(name, cases(), rules.clock, tell)
 
     names = o["only"] or tuple(sensitivity.tuned()) if "settings" in parts else ()
-    return found + [Job(f"settings: {name}", SETTING_COST, effects(name)) for name in names]
+    return found + [Job(f"settings: {name}", SETTING_COST, partial(effects, name)) for name in names]
 
 
 def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, tell: Tell) -> Iterator[Job]:
     lambdas = (o["lambda1"], o["lambda2"])
-    both = tuple(measure.SOLVERS)
+    both, runs = tuple(measure.SOLVERS), min(rules.runs, 5)
+
+    def paper(d: int) -> Problem:
+        return measure.instance(o["rows"], d, seed, *lambdas)
+
+    def one(part: str, solver: str, N: int, d: int, penalties: tuple[float, ...], gap: float) -> list[Record]:
+        problem = measure.instance(N, d, seed, *penalties)
+        return [measure.measure_solver(part, solver, problem, gap, seed, rules, progress=N >= 5_000)]
 
     def own(part: str, N: int, d: int, gap: float, *given: float, solvers: Sequence[str] = ("FAST",)) -> Iterator[Job]:
         penalties = given or lambdas
         for solver in solvers:
-
-            def run(solver: str = solver) -> list[Record]:
-                problem = measure.instance(N, d, seed, *penalties)
-                return [measure.measure_solver(part, solver, problem, gap, seed, rules, progress=N >= 5_000)]
-
             where = f"lambda1 = {penalties[0]:g}, lambda2 = {penalties[1]:g}, seed {seed}"
             name = f"{part}: {solver} to {gap:.0e}, N = {N:,}, d = {d}, {where}"
-            yield Job(name, FAST_COST * N * d * min(rules.runs, 5) * (2 if solver == "IRLS" else 1), run)
+            cost = FAST_COST * N * d * runs * (2 if solver == "IRLS" else 1)
+            yield Job(name, cost, partial(one, part, solver, N, d, penalties, gap))
 
     def race(d: int, solver: str) -> list[Record]:
-        problem = measure.instance(o["rows"], d, seed, *lambdas)
-        return conic.measure_conic(problem, solver, o["gaps"], seed, rules, tell)
+        return conic.measure_conic(paper(d), solver, o["gaps"], seed, rules, tell)
+
+    def apart(part: str, cell: tuple[int, int, int, float, float]) -> list[Record]:
+        return [measure.measure_apart(part, cell, 1e-4, rules)]
 
     def path(d: int, span: tuple[float, float]) -> list[Record]:
-        problem = measure.instance(o["rows"], d, seed, *lambdas)
         values = o[o["along"]] * np.geomspace(*span, o["points"])[:: -1 if o["descending"] else 1]
-        return measure.measure_path(problem, o["along"], values.tolist(), o["gap"] or 1e-6, seed, rules)
+        return measure.measure_path(paper(d), o["along"], values.tolist(), o["gap"] or 1e-6, seed, rules)
 
     if "race" in parts:
         for d in o["dims"]:
@@ -104,7 +99,7 @@ def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, t
                 yield from own("race", o["rows"], d, gap, solvers=both)
             for solver in conic.TOLERANCES if not (o["quick"] and d > QUICK_D) else ():
                 cost = CONIC_COST[solver] * (d / 50) * o["rows"] / 310
-                yield Job(f"race: {solver}, d = {d}, seed {seed}", cost, lambda d=d, solver=solver: race(d, solver))  # type: ignore[misc]
+                yield Job(f"race: {solver}, d = {d}, seed {seed}", cost, partial(race, d, solver))
     if "size" in parts:
         for N in (N for N in o["sizes"] if not (o["quick"] and N > QUICK_N)):
             yield from own("size", N, SIZE_D, 1e-4, solvers=both if N <= IRLS_N else ("FAST",))
@@ -113,11 +108,9 @@ def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, t
             yield from own("dim", DIM_N, d, 1e-4)
     if "path" in parts:
         for d, span in itertools.product(o["dims"], SPANS):
-            name = (
-                f"path of {o['points']} points, {span[0]:g} to {span[1]:g} times, N = {o['rows']}, d = {d}, seed {seed}"
-            )
-            cost = 2 * FAST_COST * o["points"] * o["rows"] * d * min(rules.runs, 5)
-            yield Job(name, cost, lambda d=d, span=span: path(d, span))  # type: ignore[misc]
+            where = f"{span[0]:g} to {span[1]:g} times, N = {o['rows']}, d = {d}, seed {seed}"
+            cost = 2 * FAST_COST * o["points"] * o["rows"] * d * runs
+            yield Job(f"path of {o['points']} points, {where}", cost, partial(path, d, span))
     if "plane" in parts:
         for d, *penalties in itertools.product(o["dims"], LAMBDA1S, LAMBDA2S):
             yield from own("plane", o["rows"], d, o["gap"] or 1e-9, *penalties, solvers=both)
@@ -126,16 +119,14 @@ def _of_seed(parts: Sequence[str], o: dict[str, Any], seed: int, rules: Rules, t
     if "new" in parts:
 
         def joined() -> list[Record]:
-            problem = measure.instance(o["rows"], SIZE_D, seed, *lambdas)
-            return [measure.measure_new_rows(problem, NEW_ROWS, seed, rules)]
+            return [measure.measure_new_rows(paper(SIZE_D), NEW_ROWS, seed, rules)]
 
         name = f"new: {NEW_ROWS:,} new rows, N = {o['rows']}, d = {SIZE_D}, seed {seed}"
-        yield Job(name, NEW_COST * min(rules.runs, 5), joined)
+        yield Job(name, NEW_COST * runs, joined)
     for part, (N, d) in APART.items():
         if part in parts:
             name = f"{part}: FAST to 1e-4, N = {N:,}, d = {d}, seed {seed}, in its own process"
-            cell = (part, N, d, seed, *lambdas, 1e-4, rules)
-            yield Job(name, FAST_COST * N * d, lambda cell=cell: [measure.measure_apart(*cell)])  # type: ignore[misc]
+            yield Job(name, FAST_COST * N * d, partial(apart, part, (N, d, seed, *lambdas)))
 
 
 def run_jobs(todo: Iterable[Job], journal: Journal, tell: Tell) -> tuple[list[Record], list[Effect]]:
@@ -148,7 +139,7 @@ def run_jobs(todo: Iterable[Job], journal: Journal, tell: Tell) -> tuple[list[Re
         if job.name not in journal.done:
             tell(f"[{number}/{len(todo)}{pace.left()}] {job.name} ...")
             found = job.run()
-            journal.keep(job.name, [asdict(r) if isinstance(r, Record) else r._asdict() for r in found])
+            journal.keep(job.name, list(map(asdict, found)))
             pace.advance(job.cost)
             for r in found:
                 if isinstance(r, Record):
@@ -158,7 +149,6 @@ def run_jobs(todo: Iterable[Job], journal: Journal, tell: Tell) -> tuple[list[Re
                 records.append(Record(**row))
             else:
                 effects.append(Effect(**row))
-    place = {part: k for k, part in enumerate(PARTS)}
     solvers = {name: k for k, name in enumerate((*measure.SOLVERS, *conic.TOLERANCES))}
-    records.sort(key=lambda r: (place[r.part], r.N, r.d, -r.gap, solvers.get(r.solver, 0)))
+    records.sort(key=lambda r: (PARTS.index(r.part), r.N, r.d, -r.gap, solvers.get(r.solver, 0)))
     return records, sensitivity.ranked(effects)

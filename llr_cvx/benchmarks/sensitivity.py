@@ -11,10 +11,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import Any, NamedTuple
+from typing import Any
 
-from llr_cvx.benchmarks.measure import SOLVERS, instance, quietly
+from llr_cvx.benchmarks.measure import SOLVERS, instance, timed
 from llr_cvx.benchmarks.tables import times
 from llr_cvx.instances.varied import varied_problem
 from llr_cvx.problem import Problem
@@ -26,7 +27,8 @@ Case = tuple[Problem, float]  # and the gap to prove
 BELOW = {"RELAX": 2.0}
 
 
-class Effect(NamedTuple):
+@dataclass(frozen=True)
+class Effect:
     """One number changed; by solver, the mean and the largest time ratio to the default, and gaps missed."""
 
     name: str
@@ -77,12 +79,11 @@ def cases() -> list[Case]:
 
 def run(solver: str, problems: Iterable[Case], clock: Callable[[], float]) -> tuple[list[float], int]:
     """Seconds of each solve, and how many missed their gap."""
-    seconds, missed = [], 0
+    seconds: list[float] = []
+    missed = 0
     for problem, tol in problems:
-        began = clock()
-        with quietly():
+        with timed(clock, seconds):
             s = SOLVERS[solver](copy.copy(problem), tol, time_limit=10.0)  # slower counts as missed
-        seconds.append(clock() - began)
         missed += s.status != "optimal"
     return seconds, missed
 
@@ -113,8 +114,12 @@ def effects(name: str, problems: list[Case], clock: Callable[[], float], tell: C
 
 def ranked(found: list[Effect]) -> list[Effect]:
     """Gaps missed first, then the largest change of the mean time."""
-    found = sorted(found, key=lambda e: max(abs(math.log(mean)) for mean, *_ in e.by_solver.values()), reverse=True)
-    return sorted(found, key=lambda e: sum(missed for *_, missed in e.by_solver.values()), reverse=True)
+
+    def weight(e: Effect) -> tuple[int, float]:
+        means, _, missed = zip(*e.by_solver.values(), strict=True)
+        return sum(missed), max(abs(math.log(mean)) for mean in means)
+
+    return sorted(found, key=weight, reverse=True)
 
 
 def table(found: list[Effect]) -> str:

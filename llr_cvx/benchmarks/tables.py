@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from llr_cvx.benchmarks.measure import SOLVERS, Record
+from llr_cvx.extras import installed_version
 from llr_cvx.proofs.certificate import shown_gap
 
 GIB = 2.0**30
@@ -26,7 +26,7 @@ def ratios(records: Iterable[Record], base: Iterable[Record]) -> list[float]:
     [8.0]
     """
     by_seed = {r.seed: r.seconds for r in base}
-    found = (r.seconds / by_seed[r.seed] for r in records if r.seed in by_seed)
+    found = (r.seconds / by_seed.get(r.seed, math.nan) for r in records)
     return [ratio for ratio in found if not math.isnan(ratio)]
 
 
@@ -132,32 +132,23 @@ def _promise(
 
 def facts(threads: int, cores: int) -> list[str]:
     """Versions and threads, two lines."""
-    found = []
-    for name in ("llr-cvx", "numpy", "scipy", "cvxpy", "clarabel", "scs"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            found.append(f"{name} (not installed)" if name != "llr-cvx" else name)
+    names = ("llr-cvx", "numpy", "scipy", "cvxpy", "clarabel", "scs")
+    found = [f"{name} {installed_version(name) or '(not installed)'}" for name in names]
     return [", ".join(found), f"{threads} BLAS thread(s) for every solver, {cores} core(s)"]
 
 
 def table(records: list[Record], head: Iterable[str] = ()) -> str:
     """All parts as text, at most 100 columns wide."""
-    blocks = ["\n".join(head)] if head else []
+    blocks = [list(head)]
     parts = {"race": _race, "size": _growth, "dim": _growth, "path": _path, "plane": _plane}
-    for part, block in parts.items():
-        of_part = select(records, part=part)
-        if of_part:
-            blocks.append("\n".join(block(of_part)))
-    alone = [r for part in ("coupled", "large", "million") for r in select(records, part=part)]
-    if alone:
-        blocks.append("\n".join(_single(alone)))
-    kept = promises(records)
-    if kept:
+    blocks += [block(of_part) for part, block in parts.items() if (of_part := select(records, part=part))]
+    if alone := [r for part in ("coupled", "large", "million") for r in select(records, part=part)]:
+        blocks.append(_single(alone))
+    if kept := promises(records):
         words = {True: "kept", False: "NOT KEPT", None: "no answer"}
         lines = [f"  {words[p.holds]:<9}  {p.claim}: {p.measured}" for p in kept]
-        blocks.append("\n".join(["What is promised, and what was measured", *lines]))
-    return "\n\n".join(blocks)
+        blocks.append(["What is promised, and what was measured", *lines])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def times(ratio: float) -> str:
@@ -195,7 +186,7 @@ def _growth(records: list[Record]) -> list[str]:
     ]
     for cell in groups(records, lambda r: (r.N, r.d, r.solver)):
         r = cell[0]
-        start = next(c for c in groups(select(records, solver=r.solver), lambda r: (r.N, r.d)))
+        start = groups(select(records, solver=r.solver), lambda r: (r.N, r.d))[0]
         grown = times(getattr(r, name) / getattr(start[0], name))
         to_fast = _ratio(cell, select(records, N=r.N, d=r.d, solver="FAST"))
         numbers = (_seconds(cell), _ratio(cell, start), grown, to_fast.split()[0], _worst(cell))

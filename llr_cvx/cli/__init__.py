@@ -39,6 +39,10 @@ class _Lazy(click.Group):
         except click.ClickException as error:
             vars(error).update(message=printable(error.message))
             raise
+        except OSError as error:  # a file that cannot be read or written; one without a name is told by `llr_cvx.entry`
+            if error.errno is not None and error.filename is None:
+                raise
+            raise click.ClickException(printable(error)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from llr_cvx import archive
 from llr_cvx.arena import compare as comparison
 from llr_cvx.arena import tables
-from llr_cvx.arena.cases import DRY_RUN, Case, drill_cases, file_cases, library_cases
 from llr_cvx.arena.entries import Entry, command_entry, python_entry
 from llr_cvx.arena.page import render_arena
 from llr_cvx.arena.sandbox import Limits
-from llr_cvx.arena.tournament import Plan, run_plan
+from llr_cvx.arena.tournament import DRY_RUN, Case, Plan, drill_cases, file_cases, library_cases, run_plan
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.experiments.runner import Workers
@@ -26,14 +25,8 @@ from llr_cvx.extras import needed
 from llr_cvx.instances.drill import GENERATORS
 from llr_cvx.outputs import is_stdout
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
 
-
-def _output(name: str, what: str) -> Callable[[Handler], Handler]:
-    return opt.output(f"--{name}", f"{name}_file", help=f"Write {what} here.")
-
-
-@click.group(name="arena", invoke_without_command=True)
+@click.group(name="arena", invoke_without_command=True, context_settings={"show_default": True})
 @click.option(
     "--solver",
     "solvers",
@@ -46,10 +39,8 @@ def _output(name: str, what: str) -> Callable[[Handler], Handler]:
 )
 @click.option("--only", "names", multiple=True, metavar="INSTANCE", help="Only this instance; repeatable.")
 @click.option("--drill", type=click.IntRange(min=1), help="This many random problems instead of the library.")
-@click.option(
-    "--generator", type=click.Choice(tuple(GENERATORS)), default="hostile", show_default=True, help="For --drill."
-)
-@click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --drill.")
+@click.option("--generator", type=click.Choice(tuple(GENERATORS)), default="hostile", help="For --drill.")
+@click.option("--first-seed", type=click.IntRange(min=0), default=0, help="For --drill.")
 @click.option(
     "--problem",
     "problems",
@@ -58,16 +49,16 @@ def _output(name: str, what: str) -> Callable[[Handler], Handler]:
     help="A saved problem (.npz) of your own instead of the library; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Only three small instances, to see whether everything works.")
-@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative gap that must be proved.")
-@click.option("--time-limit", type=opt.POSITIVE, default=120.0, show_default=True, help="Seconds for each problem.")
-@click.option("--memory-limit", type=opt.POSITIVE, default=4.0, show_default=True, help="GiB for an entry.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="BLAS threads of an entry.")
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each, in turns.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Runs at a time; times are then not comparable.")
+@click.option("--tol", type=opt.POSITIVE, default=1e-6, help="Relative gap that must be proved.")
+@click.option("--time-limit", type=opt.POSITIVE, default=120.0, help="Seconds for each problem.")
+@click.option("--memory-limit", type=opt.POSITIVE, default=4.0, help="GiB for an entry.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, help="BLAS threads of an entry.")
+@click.option("--repeats", type=click.IntRange(min=1), default=1, help="Runs of each, in turns.")
+@click.option("--jobs", type=int, default=1, help="Runs at a time; times are then not comparable.")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler to run on, for example tcp://10.0.0.1:8786.")
-@_output("json", "the results as JSON")
-@_output("html", "a page with plots")
-@_output("markdown", "the tables as Markdown")
+@opt.output("--json", "json_file", help="Write the results as JSON here.")
+@opt.output("--html", "html_file", help="Write a page with plots here.")
+@opt.output("--markdown", "markdown_file", help="Write the tables as Markdown here.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Run solvers over problems with a proven optimum, and judge every answer.
@@ -107,31 +98,33 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         plan = _plan(given)
     except (ValueError, OSError, ImportError) as error:
         raise click.UsageError(str(error)) from None
-    store = _store(given["json_file"])
-    document = {"command": _as_typed(ctx, given), **_run(plan, store)}
-    opt.say(*tables.terminal(document).splitlines())
+    json_file = given["json_file"]
+    # Where finished runs are kept until the result is written to a file.
+    store = None if json_file is None or is_stdout(json_file) else Path(f"{json_file}.part")
     try:
-        if given["json_file"]:
-            files.write_json(given["json_file"], document)
-            if store is not None:
-                store.unlink(missing_ok=True)
-        for name, render in (("html", render_arena), ("markdown", tables.markdown)):
-            if given[f"{name}_file"]:
-                with archive.replacing(given[f"{name}_file"], "w", encoding="utf-8") as stream:
-                    stream.write(render(document))
-    except OSError as error:
-        raise click.ClickException(str(error)) from None
+        document = {"command": _as_typed(ctx, given), **run_plan(plan, store)}
+    except (ValueError, RuntimeError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    opt.say(*tables.terminal(document).splitlines())
+    if json_file:
+        files.write_json(json_file, document)
+    if store:
+        store.unlink(missing_ok=True)
+    for name, render in (("html", render_arena), ("markdown", tables.markdown)):
+        if given[f"{name}_file"]:
+            with archive.replacing(given[f"{name}_file"], "w", encoding="utf-8") as stream:
+                stream.write(render(document))
     raise SystemExit(0 if all(row["accepted"] for row in document["results"]) else 1)
 
 
 def _as_typed(ctx: click.Context, given: dict[str, Any]) -> str:
     """The command with its options, to be run again."""
     words = ["llr-cvx", "arena"]
-    for option in (param for param in ctx.command.params if isinstance(param, click.Option) and param.name in given):
-        value = given[str(option.name)]
-        if value != option.default and value not in (None, (), False):
+    for option in ctx.command.params:
+        if ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+            value = given[str(option.name)]
             for one in value if option.multiple else [value]:
-                words += [option.opts[0]] if option.is_flag else [option.opts[0], str(one)]
+                words += [option.opts[0], *([] if one is True else [str(one)])]
     return shlex.join(words)
 
 
@@ -161,26 +154,14 @@ def _cases(given: dict[str, Any]) -> list[Case]:
     return library_cases(DRY_RUN if given["dry_run"] else tuple(dict.fromkeys(given["names"])))
 
 
-def _store(json_file: str | None) -> Path | None:
-    """Where finished runs are kept until the result is written to a file."""
-    return None if json_file is None or is_stdout(json_file) else Path(f"{json_file}.part")
-
-
-def _run(plan: Plan, store: Path | None) -> dict[str, Any]:
-    try:
-        return run_plan(plan, store)
-    except (ValueError, RuntimeError, OSError) as error:
-        raise click.UsageError(str(error)) from None
-
-
 # ---- compare -------------------------------------------------------------------------------------------------------
 
 
 @command.command()
 @click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("after", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--clock", type=click.Choice(["wall", "cpu"]), default="wall", show_default=True)
-@_output("json", "the comparison as JSON")
+@click.option("--clock", type=click.Choice(["wall", "cpu"]), default="wall")
+@opt.output("--json", "json_file", help="Write the comparison as JSON here.")
 def compare(before: Path, after: Path | None, clock: str, json_file: str | None) -> None:
     """Compare two runs of --json, BEFORE and AFTER: what broke, and what became slower by more than the noise.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +16,23 @@ from llr_cvx import archive
 from llr_cvx.benchmarks import measure as bench
 from llr_cvx.benchmarks import sensitivity
 from llr_cvx.benchmarks import tables as report
-from llr_cvx.benchmarks.measure import Record, Rules
+from llr_cvx.benchmarks.measure import Record, Rules, blas_threads
 from llr_cvx.benchmarks.plan import DIM_N, PARTS, QUICK_D, QUICK_N, SIZE_D, jobs, run_jobs
-from llr_cvx.benchmarks.resources import blas_threads
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.extras import pip_install
 from llr_cvx.outputs import is_stdout
-from llr_cvx.resume import resumed
+from llr_cvx.store import resumed
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def numbers(kind: type[int] | type[float], minimum: int = 0) -> Callable[..., tuple[Any, ...]]:
-    """A callback that reads numbers separated by commas: ints of at least the minimum, or floats above it."""
+def numbers(kind: click.IntRange | opt.Finite) -> Callable[..., tuple[Any, ...]]:
+    """A callback that reads numbers of one kind, separated by commas."""
 
-    def read(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[Any, ...]:
-        try:
-            found = tuple(dict.fromkeys(kind(word) for word in value.split(",")))
-        except ValueError:
-            raise click.BadParameter(f"{value!r} is no list of numbers; write them like 10,50") from None
-        for number in found:
-            if not math.isfinite(number) or number < minimum or (kind is float and number == minimum):
-                bound = f"{'more than' if kind is float else 'at least'} {minimum}"
-                raise click.BadParameter(f"{number} is out of range: finite and {bound} is needed")
-        return found
+    def read(ctx: click.Context, param: click.Parameter, value: str) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(kind(word, param, ctx) for word in value.split(",")))
 
     return read
 
@@ -53,13 +44,7 @@ def _picture(ctx: click.Context, param: click.Parameter, value: str) -> str | No
     return path
 
 
-def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    for name in set(values) - set(sensitivity.tuned()):
-        raise click.BadParameter(f"no setting is called {name!r}; see llr_cvx/solvers/settings.py")
-    return values
-
-
-@click.command(name="bench")
+@click.command(name="bench", context_settings={"show_default": True})
 @click.option(
     "--part",
     "parts",
@@ -69,63 +54,43 @@ def _settings(_ctx: click.Context, _param: click.Parameter, values: tuple[str, .
 )
 @click.option("--quick", is_flag=True, help=f"No conic solver above d = {QUICK_D}, no size above N = {QUICK_N:,}.")
 @click.option(
-    "--d", "dims", callback=numbers(int, 1), default="10,50", show_default=True, help="Race, path, plane: columns."
+    "--d", "dims", callback=numbers(click.IntRange(min=1)), default="10,50", help="Race, path, plane: columns."
 )
+@click.option("--n", "rows", type=click.IntRange(min=8), default=310, help="Race, path, plane: rows.")
+@click.option("--seeds", callback=numbers(click.IntRange(min=0)), default="0", help="Seeds of the data.")
+@click.option("--lambda1", type=opt.POSITIVE, default=0.1)
+@click.option("--lambda2", type=opt.POSITIVE, default=1.0)
+@click.option("--gaps", callback=numbers(opt.POSITIVE), default="1e-3,1e-6,1e-9", help="Race: gaps to prove.")
 @click.option(
-    "--n", "rows", type=click.IntRange(min=8), default=310, show_default=True, help="Race, path, plane: rows."
-)
-@click.option("--seeds", callback=numbers(int), default="0", show_default=True, help="Seeds of the data.")
-@click.option("--lambda1", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True)
-@click.option("--lambda2", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
-@click.option(
-    "--gaps", callback=numbers(float), default="1e-3,1e-6,1e-9", show_default=True, help="Race: gaps to prove."
-)
-@click.option(
-    "--sizes",
-    callback=numbers(int, 8),
-    default="1000,4000,16000",
-    show_default=True,
-    help=f"Growth with N, d = {SIZE_D}.",
+    "--sizes", callback=numbers(click.IntRange(min=8)), default="1000,4000,16000", help=f"Growth with N, d = {SIZE_D}."
 )
 @click.option(
     "--dims",
     "growing",
-    callback=numbers(int, 1),
+    callback=numbers(click.IntRange(min=1)),
     default="10,20,40,80",
-    show_default=True,
     help=f"Growth with d, N = {DIM_N}.",
 )
 @click.option("--gap", type=opt.POSITIVE, help="Plane, path: gap to prove. [default: plane 1e-9, path 1e-6]")
-@click.option("--points", type=click.IntRange(min=2), default=20, show_default=True, help="Path: points.")
-@click.option(
-    "--along", type=click.Choice(("lambda1", "lambda2")), default="lambda1", show_default=True, help="Path: penalty."
-)
+@click.option("--points", type=click.IntRange(min=2), default=20, help="Path: points.")
+@click.option("--along", type=click.Choice(("lambda1", "lambda2")), default="lambda1", help="Path: penalty.")
 @click.option("--descending", is_flag=True, help="Path: from the largest penalty to the smallest.")
-@click.option("--only", multiple=True, metavar="NAME", callback=_settings, help="Settings: this one; repeatable.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of IRLS and FAST; median."
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(tuple(sensitivity.tuned())),
+    help="Settings: this one; repeatable.",
 )
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="BLAS threads for all.")
-@click.option(
-    "--clock",
-    type=click.Choice(tuple(CLOCKS)),
-    default="wall",
-    show_default=True,
-    help="Use cpu on a busy machine.",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="Seconds for one run of a conic solver.",
-)
+@click.option("--repeats", type=click.IntRange(min=1), default=5, help="Runs of IRLS and FAST; median.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, help="BLAS threads for all.")
+@click.option("--clock", type=click.Choice(tuple(CLOCKS)), default="wall", help="Use cpu on a busy machine.")
+@click.option("--time-limit", type=opt.POSITIVE, default=600.0, help="Seconds for one run of a conic solver.")
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False),
     callback=_picture,
     default="llr-cvx-bench.png",
-    show_default=True,
     help="Where to draw: .png, .svg or .pdf; - for a .png on standard output.",
 )
 @click.option("--no-figure", is_flag=True, help="Draw nothing.")
@@ -170,10 +135,7 @@ def command(figure: str, no_figure: bool, fresh: bool, json_file: str | None, **
     """
     rules = Rules(options["threads"], options["repeats"], options["time_limit"], CLOCKS[options["clock"]])
     parts = PARTS if "all" in options["parts"] else options["parts"] or PARTS[:4]
-
-    def tell(line: str) -> None:
-        opt.say(line, err=True)
-
+    tell = partial(opt.say, err=True)
     with blas_threads(rules.threads), resumed("bench", [*parts, options], fresh, tell) as journal:
         records, changes = run_jobs(jobs(parts, options, rules, tell), journal, tell)
         head = report.facts(rules.threads, os.cpu_count() or 1)
@@ -185,16 +147,13 @@ def command(figure: str, no_figure: bool, fresh: bool, json_file: str | None, **
         opt.say(*report.table(records, head).splitlines())
         if changes:
             opt.say("", *sensitivity.table(changes).splitlines())
-        try:
-            if records and not no_figure:
-                opt.say("", draw(records, figure))
-            if json_file is not None:
-                kept = [p._asdict() for p in report.promises(records)]
-                rows = [asdict(r) | {"certified": r.certified} for r in records]
-                result = {"head": head, "options": options, "records": rows, "promises": kept}
-                files.write_json(json_file, result | {"settings": [e._asdict() for e in changes]})
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        if records and not no_figure:
+            opt.say("", draw(records, figure))
+        if json_file is not None:
+            kept = [p._asdict() for p in report.promises(records)]
+            rows = [asdict(r) | {"certified": r.certified} for r in records]
+            result = {"head": head, "options": options, "records": rows, "promises": kept}
+            files.write_json(json_file, result | {"settings": list(map(asdict, changes))})
     own = [r for r in records if r.solver.startswith((*bench.SOLVERS, "JOIN"))]
     raise SystemExit(0 if all(r.certified and r.monotone is not False for r in own) else 1)
 

@@ -7,8 +7,9 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.problem import Problem
+from llr_cvx.processes import THREAD_VARIABLES
 from llr_cvx.proofs.certificate import ROUNDING
 from llr_cvx.proofs.files import save_certificate
 from llr_cvx.solution import Solution
@@ -32,8 +34,6 @@ from llr_cvx.solvers.irls import solve_irls
 from llr_cvx.verdicts.dual_search import certify
 
 TOL = 1e-6
-#: Variables that set the number of BLAS threads.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 # ---- what is here ---------------------------------------------------------------------------------------
@@ -82,14 +82,16 @@ def self_test() -> list[Check]:
     """Solve a tiny problem three ways, compare, certify, and have the independent checker judge the proof."""
     X_inlier, X_test, _ = make_synthetic(d=3, random_state=0, n_inlier=12, n_test_inlier=6, n_outlier=2)
     problem = Problem.from_samples(X_inlier, X_test, lambda1=0.1, lambda2=1.0)
+    solvers: dict[str, Callable[[], Solution]] = {
+        "solve_exact": lambda: solve_exact(problem, tol=TOL),
+        "solve_irls": lambda: solve_irls(problem, TOL),
+        "solve_fast": lambda: solve_fast(problem, TOL),
+    }
     solutions: dict[str, Solution] = {}
 
-    def solve(name: str, solver: Callable[[Problem], Solution]) -> Callable[[], tuple[bool, str]]:
-        def run() -> tuple[bool, str]:
-            s = solutions[name] = solver(problem)
-            return s.status == "optimal", f"{s.status}, proven relative gap {s.certificate.relative_gap:.1e}"
-
-        return run
+    def solve(name: str) -> tuple[bool, str]:
+        s = solutions[name] = solvers[name]()
+        return s.status == "optimal", f"{s.status}, proven relative gap {s.certificate.relative_gap:.1e}"
 
     def agree() -> tuple[bool, str]:
         certificates = [s.certificate for s in solutions.values()]
@@ -113,36 +115,26 @@ def self_test() -> list[Check]:
         words = ("confirms" if confirmed else "DOES NOT CONFIRM", "rejects" if rejected else "DOES NOT REJECT")
         return confirmed and rejected, f"{words[0]} the proof and {words[1]} a false one"
 
-    return [
-        run_check("solve_exact", solve("solve_exact", lambda p: solve_exact(p, tol=TOL))),
-        run_check("solve_irls", solve("solve_irls", lambda p: solve_irls(p, TOL))),
-        run_check("solve_fast", solve("solve_fast", lambda p: solve_fast(p, TOL))),
-        run_check("agreement", agree),
-        run_check("certify", proof),
-        run_check("checker", judge),
-    ]
-
-
-def run_check(name: str, run: Callable[[], tuple[bool, str]]) -> Check:
-    """Run a check; an exception is a finding, too."""
-    try:
-        return Check(name, *run())
-    except Exception as error:
-        return Check(name, False, f"{type(error).__name__}: {error}")
+    runs = {name: partial(solve, name) for name in solvers} | {"agreement": agree, "certify": proof, "checker": judge}
+    checks = []
+    for name, run in runs.items():
+        try:
+            checks.append(Check(name, *run()))
+        except Exception as error:  # a finding, too
+            checks.append(Check(name, False, f"{type(error).__name__}: {error}"))
+    return checks
 
 
 # ---- the command ----------------------------------------------------------------------------------------
 
 
-def section(title: str, lines: list[str]) -> None:
+def section(title: str, lines: Iterable[str]) -> None:
     """Print a heading and its indented lines."""
-    click.echo(title + "".join(f"\n  {line}" for line in lines) + "\n")
+    opt.say(title, *(f"  {line}" for line in lines), "")
 
 
 @click.command(name="doctor")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False), callback=opt.writable, help="Write the report here."
-)
+@opt.output("--json", "json_file", help="Write the report here.")
 def command(json_file: str | None) -> None:
     """Say what is installed, and test in seconds that it works.
 
@@ -159,20 +151,15 @@ def command(json_file: str | None) -> None:
     libraries, variables = blas(), {name: os.environ.get(name) for name in THREAD_VARIABLES}
     loaded = [f"{b['internal_api']} {b['version'] or ''}: {b['num_threads']} threads, {b['file']}" for b in libraries]
     section("BLAS", loaded + [f"{name}={value}" for name, value in variables.items() if value is not None])
-    section(
-        "extras",
-        [
-            f"{e:<16}" + (f"missing {', '.join(names)}: {extras.pip_install(e)}" if names else "installed")
-            for e, names in absent.items()
-        ],
-    )
+    hints = {e: f"missing {', '.join(names)}: {extras.pip_install(e)}" for e, names in absent.items() if names}
+    section("extras", (f"{e:<16}{hints.get(e, 'installed')}" for e in absent))
     start = time.perf_counter()
     checks = self_test()
     seconds = time.perf_counter() - start
     width = max(len(c.name) for c in checks) + 2
     section("self-test", [f"{'ok ' if c.passed else 'BAD'}  {c.name:<{width}}{c.found}" for c in checks])
     healthy = bool(solvers) and all(c.passed for c in checks)
-    click.echo(f"{'All is well' if healthy else 'SOMETHING IS WRONG: see above'} ({seconds:.1f} s)")
+    opt.say(f"{'All is well' if healthy else 'SOMETHING IS WRONG: see above'} ({seconds:.1f} s)")
     if json_file is not None:
         report = {
             "versions": found,
@@ -186,8 +173,5 @@ def command(json_file: str | None) -> None:
             "seconds": seconds,
             "healthy": healthy,
         }
-        try:
-            files.write_json(json_file, report)
-        except OSError as error:
-            raise click.UsageError(str(error)) from None
+        files.write_json(json_file, report)
     raise SystemExit(0 if healthy else 1)

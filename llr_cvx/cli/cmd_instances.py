@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ import click
 from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.instances import Instance, list_instances, load_instance
-from llr_cvx.instances.drill import GENERATORS, SOLVERS, Outcome, Report, examine
+from llr_cvx.instances.drill import GENERATORS, SOLVERS, Report, drill
 from llr_cvx.instances.effort import EFFORT_FILE, load_efforts, measure, save_efforts
 from llr_cvx.instances.export import export_instance, write_guide
 from llr_cvx.instances.library import DATA_DIR, build_instance, recertify, write_instance
 from llr_cvx.progress import Progress
-from llr_cvx.resume import resumed
+from llr_cvx.store import resumed
 
 _json = opt.output("--json", "json_file", help="Write the result here as JSON.")
 
@@ -40,10 +40,7 @@ def command() -> None:
 
 def _save(json_file: str | None, result: Any) -> None:
     if json_file is not None:
-        try:
-            files.write_json(json_file, result)
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        files.write_json(json_file, result)
 
 
 def _names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> list[str]:
@@ -56,7 +53,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 def _loaded(name: str) -> Instance:
     try:
         return load_instance(name)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -77,20 +74,17 @@ def list_(json_file: str | None) -> None:
                 llr-cvx instances measure; > means stopped by its time limit after so much CPU time
     """
     efforts = load_efforts()
-    opt.say(
-        f"{'name':<18} {'N':>4} {'d':>4} {'edges':>6} {'active':>7} {'fused':>6} {'difficulty':<10} {'Clarabel':<24} "
-        f"{'J* >=':<21} {'J* <=':<21} description"
-    )
+    layout = "{:<18} {:>4} {:>4} {:>6} {:>7} {:>6} {:<10} {:<24} {!s:<21} {!s:<21} {}"
+    names = ("name", "N", "d", "edges", "active", "fused", "difficulty", "Clarabel", "J* >=", "J* <=", "description")
+    opt.say(layout.format(*names))
     rows = []
     for name in list_instances():
         r, effort = _loaded(name).facts, efforts.get(name)
         difficulty, clarabel = (effort.difficulty, effort.clarabel_time) if effort else ("?", "not measured")
         rows.append(r | {"difficulty": difficulty, "effort": asdict(effort) if effort else None})
-        fused = "–" if r["fused"] != r["fused"] else f"{r['fused']:.1%}"
-        opt.say(
-            f"{name:<18} {r['N']:>4} {r['d']:>4} {r['edges']:>6} {r['active']:>7.1%} {fused:>6} {difficulty:<10} "
-            f"{clarabel:<24} {r['lower']!r:<21} {r['upper']!r:<21} {r['description']}"
-        )
+        shares = ("–" if share != share else f"{share:.1%}" for share in (r["active"], r["fused"]))
+        known = (difficulty, clarabel, r["lower"], r["upper"], r["description"])
+        opt.say(layout.format(name, r["N"], r["d"], r["edges"], *shares, *known))
     _save(json_file, rows)
 
 
@@ -117,10 +111,7 @@ def export(folder: Path, names: list[str], json_file: str | None) -> None:
     for name in names:
         opt.say(name, err=True)
         instance = _loaded(name)
-        try:
-            export_instance(instance, folder)
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        export_instance(instance, folder)
         rows.append(instance.facts)
     write_guide(folder)
     opt.say(f"{len(rows)} instance(s) written to {folder}; {folder / 'README.md'} explains them")
@@ -129,18 +120,18 @@ def export(folder: Path, names: list[str], json_file: str | None) -> None:
 
 def _each(names: list[str], make: Callable[[str], Instance], json_file: str | None) -> None:
     """Run and print one proof per name; exit with status 1 if any failed."""
-    rows, failed = [], 0
+    rows: list[dict[str, Any]] = []
     for name in names:
         try:
             instance = make(name)
         except (RuntimeError, ValueError) as error:
-            failed += 1
             opt.say(f"{name:<18} FAILED: {error}")
             rows.append({"name": name, "error": str(error)})
             continue
         rows.append(instance.facts)
         opt.say(f"{name:<18} {instance.lower!r:<23} {instance.upper!r:<23} width {instance.relative_width:.1e}")
     _save(json_file, rows)
+    failed = sum("error" in row for row in rows)
     opt.say(f"{len(names) - failed} of {len(names)} proved to relative width 1e-9")
     raise SystemExit(1 if failed else 0)
 
@@ -202,12 +193,12 @@ def measure_(time_limit: float, largest: int, out: Path, names: list[str]) -> No
         save_efforts(ordered, command_line, out)
 
 
-@command.command(name="drill")
-@click.option("--generator", type=click.Choice(tuple(GENERATORS)), default="hostile", show_default=True)
-@click.option("--solver", type=click.Choice(tuple(SOLVERS)), default="fast", show_default=True)
-@click.option("--problems", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of problems.")
-@click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--tol", type=opt.POSITIVE, default=1e-6, show_default=True, help="Relative gap to claim.")
+@command.command(name="drill", context_settings={"show_default": True})
+@click.option("--generator", type=click.Choice(tuple(GENERATORS)), default="hostile")
+@click.option("--solver", type=click.Choice(tuple(SOLVERS)), default="fast")
+@click.option("--problems", type=click.IntRange(min=1), default=1000, help="Number of problems.")
+@click.option("--first-seed", type=click.IntRange(min=0), default=0)
+@click.option("--tol", type=opt.POSITIVE, default=1e-6, help="Relative gap to claim.")
 @click.option("--fresh", is_flag=True, help="Solve every problem, also those that an interrupted run has solved.")
 @_json
 def drill_(
@@ -223,18 +214,14 @@ def drill_(
     What is found is kept until the drill is complete: after an interruption, even by kill -9, the same command goes
     on where it stopped.
     """
-    report, seeds = Report(generator), range(first_seed, first_seed + problems)
-    began = time.perf_counter()
     options = [generator, solver, problems, first_seed, tol]
-    with resumed("drill", options, fresh, lambda line: opt.say(line, err=True)) as journal:
-        progress = Progress("drill", problems, sum(str(seed) in journal.done for seed in seeds), unit="problems")
-        for seed in seeds:
-            if str(seed) not in journal.done:
-                journal.keep(str(seed), asdict(examine(seed, SOLVERS[solver], tol, generator)))
+    with resumed("drill", options, fresh, partial(opt.say, err=True)) as journal:
+        done = len(journal.done)
+        progress = Progress("drill", problems, done, unit="problems")
+        for report in drill(problems, SOLVERS[solver], tol, first_seed, generator, journal):
+            if report.problems > done:
                 progress.advance()
-            report.add(Outcome.from_dict(journal.done[str(seed)]))
         progress.close()
-        report.seconds = time.perf_counter() - began
         opt.say(*str(report).splitlines())
         counts = {kind: report.count(kind) for kind in Report.KINDS}
         least, share = report.slowest_tenth

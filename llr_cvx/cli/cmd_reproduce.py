@@ -24,7 +24,7 @@ GROUPS = {
 }
 
 
-@click.command(name="reproduce")
+@click.command(name="reproduce", context_settings={"show_default": True})
 @click.argument("target", type=click.Choice([*DEFAULT_TRIALS, *GROUPS]))
 @click.option(
     "--trials",
@@ -35,16 +35,14 @@ GROUPS = {
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("results"),
-    show_default=True,
     help="Folder for results; finished trials are stored in its subfolder 'trials'.",
 )
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Number of processes; -1 for one per core.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--jobs", type=int, default=-1, help="Number of processes; -1 for one per core.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option(
     "--backend",
     type=click.Choice(["loky", "dask"]),
     default="loky",
-    show_default=True,
     help="Where trials run: on this machine or on a Dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, for example tcp://10.0.0.1:8786.")
@@ -95,14 +93,11 @@ def command(
     for name in GROUPS.get(target, (target,)):
         try:
             summary[name] = TARGETS[name](replace(setting, trials=trials or DEFAULT_TRIALS[name]))
-        except (ImportError, OSError, RuntimeError, ValueError) as error:
+        except (ImportError, RuntimeError, ValueError) as error:
             raise click.ClickException(str(error)) from error
         opt.say(_line(name, summary[name], out))
     if json_file:
-        try:
-            files.write_json(json_file, summary)
-        except OSError as error:
-            raise click.ClickException(str(error)) from None
+        files.write_json(json_file, summary)
 
 
 def _line(name: str, result: dict[str, Any], out: Path) -> str:

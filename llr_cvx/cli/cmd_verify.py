@@ -20,6 +20,7 @@ from llr_cvx.cli import files
 from llr_cvx.cli import options as opt
 from llr_cvx.cli.problems import numbering, read_problem
 from llr_cvx.detection.scalers import SCALINGS
+from llr_cvx.instances.library import sizes
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.ball_arithmetic import enclose, require_flint
 from llr_cvx.proofs.certificate import ROUNDING, Certificate, shown_gap
@@ -72,9 +73,7 @@ def numbers(problem: Problem, W: FloatArray, c: Certificate, rigorous: bool) -> 
     return Numbers(proof.primal_high, proof.dual_low, proof.relative_gap)
 
 
-def solver_row(
-    problem: Problem, solver: str, tol: float, rigorous: bool = False, time_limit: float | None = None
-) -> Row:
+def solver_row(problem: Problem, solver: str, tol: float, rigorous: bool, time_limit: float | None = None) -> Row:
     """Solve and judge: an answer holds if proved optimal to tol; for IRLS, J_epsilon must never have risen."""
     limit: dict[str, Any] = {} if time_limit is None else {TIME_LIMITS[solver]: time_limit}
     try:
@@ -96,9 +95,7 @@ def solver_row(
     return Row(s.solver, *shown, monotone, s.seconds, verdict, verdict == "optimal", message)
 
 
-def weights_row(
-    problem: Problem, path: str, tol: float, rigorous: bool = False, time_limit: float | None = None
-) -> Row:
+def weights_row(problem: Problem, path: str, tol: float, rigorous: bool, time_limit: float | None) -> Row:
     """Judge a W that someone else made."""
     W = files.read_weights(path)
     v = verify(problem, W, tol, time_limit=time_limit)
@@ -132,8 +129,6 @@ def _told() -> Iterator[None]:
         yield
 
 
-# ---- output ---------------------------------------------------------------------------------------------
-
 COLUMNS = ("solver", "objective", "proven J* >=", "rel. gap", "monotone", "seconds", "verdict")
 LAYOUT = "{:<12.12}  {:>16}  {:>16}  {:>9}  {:>8}  {:>8}  {}"
 
@@ -143,7 +138,8 @@ def table(rows: list[Row]) -> list[str]:
     lines = [LAYOUT.format(*COLUMNS)]
     for r in rows:
         monotone = {None: "–", True: "yes", False: "NO"}[r.monotone]
-        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), _gap(r.relative_gap))
+        gap = "–" if math.isnan(r.relative_gap) else shown_gap(r.relative_gap, ".1e")
+        numbers = (_show(r.objective, ".10f"), _show(r.lower_bound, ".10f"), gap)
         lines.append(LAYOUT.format(r.solver, *numbers, monotone, _show(r.seconds, ".3f"), r.verdict))
     return lines
 
@@ -160,14 +156,10 @@ def _show(number: float, how: str) -> str:
     return text if len(text) <= 16 else format(number, ".9e")
 
 
-def _gap(number: float) -> str:
-    return "–" if math.isnan(number) else shown_gap(number, ".1e")
-
-
 # ---- the command ----------------------------------------------------------------------------------------
 
 
-@click.command(name="verify")
+@click.command(name="verify", context_settings={"show_default": True})
 @click.argument("problem", required=False, type=click.Path(path_type=Path))
 @click.option("--inliers", metavar="FILE", help="Known inliers, one a row: numbers in CSV or Parquet.")
 @click.option("--test", metavar="FILE", help="Test samples; the same columns, in any order if they have names.")
@@ -190,7 +182,7 @@ def _gap(number: float) -> str:
     is_flag=True,
     help='Bounds in ball arithmetic, every rounding error counted. Needs the extra "rigorous".',
 )
-@click.option("--tol", type=float, default=1e-6, show_default=True, help="Relative gap that must be proved.")
+@click.option("--tol", type=float, default=1e-6, help="Relative gap that must be proved.")
 @click.option(
     "--time-limit",
     type=opt.POSITIVE,
@@ -200,9 +192,9 @@ def _gap(number: float) -> str:
 @click.option("--lambda2", type=float, help="Exclusive penalty. [default: 1, or as saved]")
 @click.option("--neighbors", "n_neighbors", type=int, help="K of the similarity graph. [default: 5]")
 @click.option("--sigma", type=opt.width, metavar="NUMBER|median", help="Gaussian width. [default: median]")
-@click.option("--size", type=click.IntRange(min=8), default=93, show_default=True, help="Synthetic: rows.")
-@click.option("--dim", type=click.IntRange(min=1), default=10, show_default=True, help="Synthetic: features.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Synthetic: seed.")
+@click.option("--size", type=click.IntRange(min=8), default=93, help="Synthetic: rows.")
+@click.option("--dim", type=click.IntRange(min=1), default=10, help="Synthetic: features.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Synthetic: seed.")
 @opt.output("--json", "json_file", help="Write the result here.")
 def command(
     weights: str | None,
@@ -264,18 +256,14 @@ def command(
     if json_file is not None:
         result = {
             "source": source,
-            "problem": {"N": problem.shape[0], "d": problem.shape[1], "edges": len(problem.edges)}
-            | {k: getattr(problem, k) for k in ("lambda1", "lambda2", "n_neighbors", "sigma")},
+            "problem": sizes(problem) | {"n_neighbors": problem.n_neighbors, "sigma": problem.sigma},
             "tol": tol,
             "rigorous": rigorous,
             "rows": [asdict(r) for r in rows + judged],
             "agreement": pairs,
             "holds": holds,
         }
-        try:
-            files.write_json(json_file, result)
-        except OSError as error:
-            raise BadInput(str(error)) from None
+        files.write_json(json_file, result)
     raise SystemExit(0 if holds else 1)
 
 

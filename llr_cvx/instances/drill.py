@@ -17,8 +17,8 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from llr_cvx.proofs.files import certificate_arrays, problem_arrays
 from llr_cvx.solution import ConvergenceWarning, Solution
 from llr_cvx.solvers.fast.solver import solve_fast
 from llr_cvx.solvers.irls import solve_irls
+from llr_cvx.store import Journal
 from llr_cvx.verdicts.weights import verify
 
 Solver = Callable[[Problem, float], Solution]
@@ -51,21 +52,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the drill found on one problem.
-
-    Attributes
-    ----------
-    seed : int
-    optimal : bool or None
-        Whether the solver claimed optimality; None if it raised.
-    seconds : float
-        Time of the solve.
-    findings : list of Finding
-    """
+    """What the drill found on one problem."""
 
     seed: int
-    optimal: bool | None
-    seconds: float
+    optimal: bool | None  # whether the solver claimed optimality; None if it raised
+    seconds: float  # time of the solve
     findings: list[Finding]
 
     @classmethod
@@ -76,31 +67,15 @@ class Outcome:
 
 @dataclass
 class Report:
-    """The counts of a drill; `findings` is empty if all went well.
-
-    Attributes
-    ----------
-    generator : str
-        A key of `GENERATORS`.
-    problems, optimal, unproved : int
-        Problems tried, claimed optimal, and ended honestly without a proof.
-    checked : int
-        Certificates handed to the independent checker.
-    verdicts : int
-        Corrupted W handed to `verify`.
-    seconds : float
-        Time of the whole drill; after an interruption, of what was left.
-    solve_seconds : list of float
-        Time of each solve.
-    """
+    """The counts of a drill; `findings` is empty if all went well."""
 
     generator: str = "hostile"
     problems: int = 0
-    optimal: int = 0
-    unproved: int = 0
-    checked: int = 0
-    verdicts: int = 0
-    seconds: float = 0.0
+    optimal: int = 0  # claimed optimal
+    unproved: int = 0  # ended honestly without a proof
+    checked: int = 0  # certificates handed to the independent checker
+    verdicts: int = 0  # corrupted W handed to `verify`
+    seconds: float = 0.0  # time of the whole drill; after an interruption, of what was left
     solve_seconds: list[float] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
@@ -230,30 +205,22 @@ def drill(
     tol: float = 1e-6,
     first_seed: int = 0,
     generator: str = "hostile",
+    journal: Journal | None = None,
 ) -> Iterator[Report]:
     """Run the drill; yield the report so far after each problem, the last one is complete.
 
-    Parameters
-    ----------
-    n_problems : int
-    solver : callable
-        From a Problem and a tol to a Solution.
-    tol : float
-        Relative gap up to which the solver may claim "optimal".
-    first_seed : int
-    generator : str
-        A key of `GENERATORS`.
+    What the journal holds is not solved again. `tol` is the relative gap up to which the solver may claim "optimal".
 
-    Examples
-    --------
     >>> *_, report = drill(3)
     >>> report.problems, report.findings
     (3, [])
     """
-    report = Report(generator)
+    report, journal = Report(generator), journal or Journal({}, None)
     began = time.perf_counter()
     for seed in range(first_seed, first_seed + n_problems):
-        report.add(examine(seed, solver, tol, generator))
+        if str(seed) not in journal.done:
+            journal.keep(str(seed), asdict(examine(seed, solver, tol, generator)))
+        report.add(Outcome.from_dict(journal.done[str(seed)]))
         report.seconds = time.perf_counter() - began
         yield report
 
@@ -270,14 +237,10 @@ def examine(seed: int, solver: Solver, tol: float, generator: str) -> Outcome:
             where = traceback.extract_tb(error.__traceback__)[-1]
             words = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
             outcome.findings.append(Finding("exception", seed, words))
-    outcome.findings.extend(_warned(caught, seed))
+    # All warnings but the one that says honestly that no proof was reached.
+    told = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)}
+    outcome.findings.extend(Finding("warning", seed, words) for words in sorted(told))
     return outcome
-
-
-def _warned(caught: Iterable[warnings.WarningMessage], seed: int) -> list[Finding]:
-    """All warnings but the one that says honestly that no proof was reached."""
-    words = {f"{w.category.__name__}: {w.message}" for w in caught if not issubclass(w.category, ConvergenceWarning)}
-    return [Finding("warning", seed, text) for text in sorted(words)]
 
 
 def _examine(problem: Problem, seed: int, solver: Solver, tol: float) -> Outcome:
@@ -285,34 +248,29 @@ def _examine(problem: Problem, seed: int, solver: Solver, tol: float) -> Outcome
     began = time.perf_counter()
     solution = solver(problem, tol)
     seconds = time.perf_counter() - began
-    findings = list(judge(problem, solution.W, solution.certificate, solution.status == "optimal", seed, tol))
+    optimal = solution.status == "optimal"
+    found = [*_objections(problem, solution.W, solution.certificate, optimal, tol, "wrong optimal")]
     if solution.solver == "IRLS" and solution.trace and not solution.trace.is_monotone():
-        findings.append(Finding("not monotone", seed, "J_epsilon rises from one IRLS step to the next"))
+        found.append(("not monotone", "J_epsilon rises from one IRLS step to the next"))
     rng = np.random.default_rng(seed)
     W = solution.W * (1.0 + 0.1 * rng.standard_normal(problem.shape))
     verdict = verify(problem, W, tol)
     low, high = verdict.suboptimality
     if not 0.0 <= low <= high:
-        findings.append(Finding("wrong verdict", seed, f"interval ({low!r}, {high!r})"))
-    findings += judge(problem, W, verdict.certificate, verdict.accepted, seed, tol, kind="wrong verdict")
-    return Outcome(seed, solution.status == "optimal", seconds, findings)
+        found.append(("wrong verdict", f"interval ({low!r}, {high!r})"))
+    found += _objections(problem, W, verdict.certificate, verdict.accepted, tol, "wrong verdict")
+    return Outcome(seed, optimal, seconds, [Finding(kind, seed, words) for kind, words in found])
 
 
-def judge(
-    problem: Problem,
-    W: FloatArray,
-    proof: Certificate,
-    claimed: bool,
-    seed: int,
-    tol: float,
-    kind: str = "wrong optimal",
-) -> Iterator[Finding]:
-    """What the independent checker objects to, given the claim that W is optimal to tol."""
+def _objections(
+    problem: Problem, W: FloatArray, proof: Certificate, claimed: bool, tol: float, kind: str
+) -> Iterator[tuple[str, str]]:
+    """What the independent checker objects to; `kind` is the objection to a false claim that W is optimal to tol."""
     result = checker.check(problem_arrays(problem), certificate_arrays(proof, W))
     if not result["confirmed"]:
-        yield Finding("gap not confirmed", seed, "; ".join(result["reasons"]))
+        yield "gap not confirmed", "; ".join(result["reasons"])
     # The checker counts rounding into its gap: what it adds, beyond the difference of its midpoints, is allowed.
     rounding = result["primal_high"] - result["primal_low"]
     allowed = tol + rounding / result["primal_high"]
     if claimed and not result["relative_gap"] <= allowed:
-        yield Finding(kind, seed, f"relative gap {result['relative_gap']:.3e} > {allowed:.3e}")
+        yield kind, f"relative gap {result['relative_gap']:.3e} > {allowed:.3e}"

@@ -37,27 +37,13 @@ GAP = 1e-9
 
 @dataclass(frozen=True)
 class Effort:
-    """What one instance takes.
+    """What one instance takes; times are those of the processor, in seconds."""
 
-    Attributes
-    ----------
-    cg_iterations : int or None
-        Conjugate gradient iterations of `solve_irls` until it proves GAP; None if it does not.
-    fast_seconds : float
-        CPU time of `solve_fast` to GAP.
-    clarabel : str
-        How Clarabel ended: its own word, "failed" where it gave no W, or "not tried".
-    clarabel_seconds : float or None
-        CPU time of CVXPY and Clarabel at their default tolerances, compilation included; None if not tried.
-    clarabel_excess : float or None
-        Proven bound on the relative suboptimality of their W; None without a W.
-    """
-
-    cg_iterations: int | None
-    fast_seconds: float
-    clarabel: str = "not tried"
-    clarabel_seconds: float | None = None
-    clarabel_excess: float | None = None
+    cg_iterations: int | None  # of `solve_irls` until it proves GAP; None if it does not
+    fast_seconds: float  # of `solve_fast` to GAP
+    clarabel: str = "not tried"  # how it ended: its own word, or "failed" where it gave no W
+    clarabel_seconds: float | None = None  # with CVXPY at their default tolerances, compilation included
+    clarabel_excess: float | None = None  # proven bound on the relative suboptimality of their W
 
     @property
     def difficulty(self) -> str:
@@ -81,12 +67,15 @@ class Effort:
         """
         if self.clarabel_seconds is None:
             return self.clarabel
-        seconds = f"{self.clarabel_seconds:.2g} s" if self.clarabel_seconds < 10 else f"{self.clarabel_seconds:.0f} s"
+        seconds = f"{_short(self.clarabel_seconds)} s"
         if self.clarabel in ("failed", "user_limit"):
             return f"failed, {seconds}" if self.clarabel == "failed" else f"> {seconds}"
-        ratio = self.clarabel_seconds / self.fast_seconds
-        times = f"{seconds} ({ratio:.2g}x)" if ratio < 10 else f"{seconds} ({ratio:.0f}x)"
+        times = f"{seconds} ({_short(self.clarabel_seconds / self.fast_seconds)}x)"
         return times if self.clarabel == "optimal" else f"{times}, gap {self.clarabel_excess:.0e}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 def count_cg(problem: Problem) -> int | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.io import savemat
 
 from llr_cvx import archive, checker
-from llr_cvx.instances.cbf import cbf_lines
+from llr_cvx.arrays import FloatArray
 from llr_cvx.instances.library import Instance
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.files import save_certificate
@@ -33,10 +32,9 @@ def export_instance(instance: Instance, folder: str | Path) -> Path:
     _write_csv(target / "W.csv", [f"w{k}" for k in range(d)], point.W)
     _write_csv(target / "alpha.csv", ["alpha"], point.alpha[:, None])
     _write_csv(target / "U.csv", [f"u{k}" for k in range(d)], point.U)
-    with archive.replacing(target / "instance.json", "w", encoding="utf-8") as stream:
-        json.dump({k: None if v != v else v for k, v in instance.facts.items()}, stream, indent=1, allow_nan=False)
-    with archive.replacing(target / "cvxpy_problem.py", "w", encoding="utf-8") as stream:
-        stream.write(CVXPY_TEMPLATE.format(**instance.facts))
+    facts = {name: None if value != value else value for name, value in instance.facts.items()}
+    _write(target / "instance.json", json.dumps(facts, indent=1, allow_nan=False))
+    _write(target / "cvxpy_problem.py", CVXPY_TEMPLATE.format(**instance.facts))
     return target
 
 
@@ -51,9 +49,53 @@ def export_problem(problem: Problem, target: Path) -> Path:
     _write_csv(target / "samples.csv", ["y", *features], np.column_stack([problem.y, problem.X]))
     rows = zip(*problem.edges.T.tolist(), problem.weights, strict=True)
     _write_csv(target / "edges.csv", ["i", "j", "weight"], rows)
-    with archive.replacing(target / "problem.cbf", "w", encoding="utf-8") as stream:
-        stream.writelines(line + "\n" for line in cbf_lines(problem))
+    _write(target / "problem.cbf", "".join(line + "\n" for line in cbf_lines(problem)))
     return target
+
+
+def cbf_lines(problem: Problem) -> Iterator[str]:
+    """Eq. (5) in the conic benchmark format (CBF), which MOSEK, JuMP's MathOptInterface, SCIP-SDP and others read.
+
+    With W row by row as the first N d variables:
+
+        minimise   sum_i t_i + lambda1 sum_e omega_e s_e + lambda2 sum_i q_i
+        subject to p_ik >= |w_ik|,  2 q_i (1/2) >= (sum_k p_ik)^2,  s_e >= ||w_i - w_j||_2,
+                   a_i >= exp(-y_i w_i.x_i - t_i),  b_i >= exp(-t_i),  a_i + b_i <= 1
+    """
+    N, d = problem.shape
+    n_cells, size = N * d, 2 * N * d + 4 * N + len(problem.edges)
+    W = np.arange(n_cells).reshape(N, d).tolist()
+    q, t, a, b = (range(2 * n_cells + block * N, 2 * n_cells + (block + 1) * N) for block in range(4))
+    s = range(2 * n_cells + 4 * N, size)
+    yield "# Localized logistic regression, Eq. (5); the first N*d variables are W, row by row."
+    yield from ("VER", "3", "", "OBJSENSE", "MIN", "", "VAR", f"{size} 1", f"F {size}", "")
+
+    cones: list[str] = []
+    rows: list[tuple[float, list[tuple[int, float]]]] = []  # a constant, and variables with their coefficients
+
+    def cone(kind: str, *members: tuple[float, list[tuple[int, float]]]) -> None:
+        cones.append(f"{kind} {len(members)}")
+        rows.extend(members)
+
+    bounds = [(0.0, [(w + n_cells, 1.0), (w, sign)]) for sign in (-1.0, 1.0) for w in range(n_cells)]
+    cone("L+", *bounds, *((1.0, [(a_i, -1.0), (b_i, -1.0)]) for a_i, b_i in zip(a, b, strict=True)))
+    for i in range(N):  # (q, 1/2, sum p) in the rotated cone
+        cone("QR", (0.0, [(q[i], 1.0)]), (0.5, []), (0.0, [(w + n_cells, 1.0) for w in W[i]]))
+    for i in range(N):  # (u, 1, r) in EXP means u >= exp(r)
+        slope = (-problem.y[i] * problem.X[i]).tolist()
+        margin = [(w, x) for w, x in zip(W[i], slope, strict=True) if x]
+        cone("EXP", (0.0, [(a[i], 1.0)]), (1.0, []), (0.0, [(t[i], -1.0), *margin]))
+        cone("EXP", (0.0, [(b[i], 1.0)]), (1.0, []), (0.0, [(t[i], -1.0)]))
+    for s_e, i, j in zip(s, *problem.edges.T.tolist(), strict=True):
+        cone("Q", (0.0, [(s_e, 1.0)]), *((0.0, [(w, 1.0), (v, -1.0)]) for w, v in zip(W[i], W[j], strict=True)))
+
+    yield from ("CON", f"{len(rows)} {len(cones)}", *cones)
+    costs = [*((x, 1.0) for x in t), *((x, problem.lambda2) for x in q), *zip(s, problem.radii.tolist(), strict=True)]
+    A = [(row, j, value) for row, (_, terms) in enumerate(rows) for j, value in terms]
+    constants = [(row, value) for row, (value, _) in enumerate(rows)]
+    for name, entries in (("OBJACOORD", costs), ("ACOORD", A), ("BCOORD", constants)):
+        lines = [" ".join(map(repr, entry)) for entry in entries if entry[-1]]
+        yield from ("", name, str(len(lines)), *lines)
 
 
 CVXPY_TEMPLATE = '''"""{name} as a CVXPY problem: {description}.
@@ -146,15 +188,16 @@ def write_guide(folder: str | Path) -> None:
     facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*/instance.json"))]
     keys = ("name", "N", "d", "edges", "lambda1", "lambda2", "lower", "upper", "description")
     table = "\n".join("| " + " | ".join(str(one[key]) for key in keys) + " |" for one in facts)
-    with archive.replacing(Path(folder) / "README.md", "w", encoding="utf-8") as stream:
-        stream.write(README_TEMPLATE.format(table=table, example=facts[0]["name"]))
-    with archive.replacing(Path(folder) / "checker.py", "w", encoding="utf-8") as stream:
-        stream.write(Path(checker.__file__).read_text(encoding="utf-8"))
+    _write(Path(folder) / "README.md", README_TEMPLATE.format(table=table, example=facts[0]["name"]))
+    _write(Path(folder) / "checker.py", Path(checker.__file__).read_text(encoding="utf-8"))
 
 
-def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | NDArray[np.float64]) -> None:
+def _write_csv(path: Path, header: list[str], rows: Iterable[Iterable[float]] | FloatArray) -> None:
     """Write numbers in the shortest form that restores the same doubles."""
+    lines = (",".join(str(x) if isinstance(x, int) else repr(float(x)) for x in row) for row in rows)
+    _write(path, "".join(line + "\n" for line in (",".join(header), *lines)))
+
+
+def _write(path: Path, text: str) -> None:
     with archive.replacing(path, "w", encoding="utf-8") as stream:
-        stream.write(",".join(header) + "\n")
-        for row in rows:
-            stream.write(",".join(str(int(x)) if isinstance(x, int) else repr(float(x)) for x in row) + "\n")
+        stream.write(text)

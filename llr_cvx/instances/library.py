@@ -113,11 +113,15 @@ class Instance:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What is known about it, in plain numbers and words, without solving anything."""
-        N, d = self.problem.shape
-        sizes = {"name": self.name, "description": self.description, "N": N, "d": d, "edges": len(self.problem.edges)}
-        penalties = {"lambda1": self.problem.lambda1, "lambda2": self.problem.lambda2}
+        names = {"name": self.name, "description": self.description}
         claims = {"lower": self.lower, "upper": self.upper, "active": self.active, "fused": self.fused}
-        return sizes | penalties | claims
+        return names | sizes(self.problem) | claims
+
+
+def sizes(problem: Problem) -> dict[str, float]:
+    """Sizes and penalties of a problem."""
+    (N, d), n_edges = problem.shape, len(problem.edges)
+    return {"N": N, "d": d, "edges": n_edges, "lambda1": problem.lambda1, "lambda2": problem.lambda2}
 
 
 def list_instances() -> list[str]:
@@ -213,13 +217,13 @@ def reference_point(problem: Problem, gap: float = REFERENCE_GAP) -> ReferencePo
 def build_instance(name: str) -> Instance:
     """Generate the problem, solve it and prove its interval, which may be at most `MAX_RELATIVE_WIDTH` wide."""
     problem, planted = _make(name)
-    gap = STORED_GAP if RECIPES[name].stored else REFERENCE_GAP
-    return _proved(name, problem, planted or reference_point(problem, gap))
+    gap, margin = (STORED_GAP, 0.0) if RECIPES[name].stored else (REFERENCE_GAP, MARGIN)
+    return _proved(name, problem, planted or reference_point(problem, gap), margin)
 
 
 def recertify(instance: Instance) -> Instance:
     """Prove the interval of a stored instance again; raise if the proof does not reach the stored bounds."""
-    proved = _proved(instance.name, instance.problem, instance.point, margin=0.0)
+    proved = _proved(instance.name, instance.problem, instance.point, 0.0)
     if not instance.lower <= proved.lower <= proved.upper <= instance.upper:
         raise RuntimeError(
             f"{instance.name}: stored interval [{instance.lower!r}, {instance.upper!r}], "
@@ -228,11 +232,9 @@ def recertify(instance: Instance) -> Instance:
     return proved
 
 
-def _proved(name: str, problem: Problem, point: ReferencePoint, margin: float | None = None) -> Instance:
+def _proved(name: str, problem: Problem, point: ReferencePoint, margin: float) -> Instance:
     """The instance with the interval that the point proves, widened by `margin` on both sides."""
     proof = enclose(problem, *point)
-    if margin is None:
-        margin = 0.0 if RECIPES[name].stored else MARGIN
     wider = margin * proof.primal_high
     lower, upper = proof.dual_low - wider, proof.primal_high + wider
     instance = _instance(name, problem, lower, upper, ReferencePoint(point.W, proof.alpha, proof.U))

@@ -49,22 +49,11 @@ def plant(
 ) -> Planted:
     """Generate samples for which W is optimal up to rounding.
 
-    Parameters
-    ----------
-    W : array of shape (N, d)
-        The optimum; equal rows along an edge are fused, zeros are unselected features.
-    edges, weights : arrays of shapes (E, 2) and (E,)
-    lambda1, lambda2 : float
-        Scaled by a common factor if needed to make the equations solvable, and again so that the samples have
-        mean square 1.
-    rng : numpy Generator
-        Draws the labels and the free parts of U (on fused edges) and v (on unselected features).
-    slack, least : float in [0, 1)
-        How close the free parts may come to their bounds, and how close they come at least, as shares of the bounds;
-        1 would make the optimum degenerate.
+    Equal rows of W along an edge are fused, zeros are unselected features. The lambdas are scaled by a common factor
+    if needed to make the equations solvable, and again so that the samples have mean square 1. `rng` draws the labels
+    and the free parts of U (on fused edges) and v (on unselected features); these come as close to their bounds as
+    `least` at least and `slack` at most, as shares of the bounds: 1 would make the optimum degenerate.
 
-    Examples
-    --------
     >>> edges, weights = np.array([[0, 1]]), np.array([1.0])
     >>> made = plant(np.array([[0.5, 0.0], [0.5, 0.0]]), edges, weights, 0.3, 0.1, np.random.default_rng(0))
     >>> W = np.zeros((2, 2))

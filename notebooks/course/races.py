@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from llr_cvx.arena.cases import library_cases
 from llr_cvx.arena.entries import python_entry
 from llr_cvx.arena.sandbox import Limits
-from llr_cvx.arena.tournament import Plan, run_plan
+from llr_cvx.arena.tournament import Plan, library_cases, run_plan
 
 
 def arena(*solvers: str, only: tuple[str, ...] = ("fused-some",), seconds: float = 60.0, repeats: int = 1) -> Any:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from llr_cvx.arena import answers
-from llr_cvx.arena.cases import Case, Task, run_task
 from llr_cvx.arena.entries import command_entry
 from llr_cvx.arena.sandbox import Limits
+from llr_cvx.arena.tournament import Case, Task, run_task
 from llr_cvx.instances import load_instance
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

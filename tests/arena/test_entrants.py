@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from llr_cvx.arena import landlock
-from llr_cvx.arena.cases import Case, Task, run_task
 from llr_cvx.arena.entries import python_entry
 from llr_cvx.arena.judge import STATUSES
 from llr_cvx.arena.sandbox import Limits
+from llr_cvx.arena.tournament import Case, Task, run_task
 from llr_cvx.instances import load_instance
 
 GIVEN = load_instance("fused-some")
@@ -185,7 +185,7 @@ def test_a_daemon_left_behind_is_killed_and_noted() -> None:
     assert any(re.search(r"left \d process\(es\) running", note) for note in row["notes"])
 
 
-@pytest.mark.skipif(not landlock.confines_signals(), reason="needs Landlock of Linux 6.12")
+@pytest.mark.skipif(landlock.version() < landlock.SCOPED_SINCE, reason="needs Landlock of Linux 6.12")
 def test_an_entry_cannot_end_what_watches_it() -> None:
     row = run("ends_its_supervisor", SHORT)
     assert row["status"] == "crash"

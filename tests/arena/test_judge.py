@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from llr_cvx.arena.answers import Answer
-from llr_cvx.arena.claims import CLAIM_RTOL
-from llr_cvx.arena.judge import Known, Row, judge_run
+from llr_cvx.arena.judge import CLAIM_RTOL, Known, Row, judge_run
 from llr_cvx.arena.sandbox import Limits, Outcome
 from llr_cvx.instances import load_instance
 from llr_cvx.verdicts.weights import Reference

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from llr_cvx.arena import charts, tables
+from llr_cvx.arena import tables
 from llr_cvx.arena.judge import STATUSES, Row
-from llr_cvx.arena.page import render_arena
+from llr_cvx.arena.page import profile, render_arena
 from llr_cvx.arena.tournament import summarise
 
 CONDITIONS = {
@@ -95,10 +95,10 @@ class Balance(HTMLParser):
 def test_the_profile_counts_what_is_proved() -> None:
     rows = [result("A", "p", seconds=1.0), result("A", "q", "timeout"), result("B", "p", seconds=4.0)]
     rows.append(result("B", "q", seconds=2.0))
-    steps, relative = charts.profile(rows, ["A", "B"])
+    steps, relative = profile(rows, ["A", "B"])
     assert relative
     assert steps == {"A": [(1.0, 0.5)], "B": [(1.0, 0.5), (4.0, 1.0)]}
-    assert charts.profile(rows[:2], ["A"]) == ({"A": [(1.0, 0.5)]}, False)
+    assert profile(rows[:2], ["A"]) == ({"A": [(1.0, 0.5)]}, False)
 
 
 def test_a_curve_is_drawn_where_its_numbers_are() -> None:

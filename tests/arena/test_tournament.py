@@ -16,12 +16,21 @@ import numpy as np
 import pytest
 
 import llr_cvx as llr
-from llr_cvx.arena import cases, tournament
-from llr_cvx.arena.cases import DRY_RUN, drill_cases, file_cases, library_cases
+from llr_cvx.arena import tournament
 from llr_cvx.arena.compare import compare, split
 from llr_cvx.arena.entries import BUILT_IN, python_entry
 from llr_cvx.arena.sandbox import Limits
-from llr_cvx.arena.tournament import Plan, collected, run_plan
+from llr_cvx.arena.tournament import (
+    DRY_RUN,
+    Plan,
+    Task,
+    collected,
+    drill_cases,
+    file_cases,
+    library_cases,
+    run_plan,
+    run_task,
+)
 from llr_cvx.arena.warden import descendants
 from llr_cvx.experiments.runner import Workers
 from llr_cvx.instances import list_instances, load_instance
@@ -157,9 +166,9 @@ def test_finished_runs_are_not_repeated(tmp_path: Path, monkeypatch: pytest.Monk
     run_plan(plan("fast", only=DRY_RUN[:1]), tmp_path / "runs")
     ran = []
 
-    def counting(task: cases.Task) -> dict[str, Any]:
+    def counting(task: Task) -> dict[str, Any]:
         ran.append(task.key)
-        return cases.run_task(task)
+        return run_task(task)
 
     monkeypatch.setattr(tournament, "run_task", counting)
     found = run_plan(plan("fast", only=DRY_RUN[:2]), tmp_path / "runs")

@@ -21,12 +21,12 @@ from llr_cvx.benchmarks import measure as bench
 from llr_cvx.benchmarks import plan, sensitivity
 from llr_cvx.benchmarks import tables as report
 from llr_cvx.benchmarks.conic import Attempt, cheapest, measure_conic
-from llr_cvx.benchmarks.measure import SOLVERS, Record, Rules, instance, measure_path, measure_solver
-from llr_cvx.benchmarks.resources import blas_threads, peak_memory
+from llr_cvx.benchmarks.measure import SOLVERS, Record, Rules, blas_threads, instance, measure_path, measure_solver
 from llr_cvx.cli import cmd_bench as cli
 from llr_cvx.cli import main
 from llr_cvx.datasets import make_synthetic
 from llr_cvx.problem import Problem
+from llr_cvx.processes import peak_memory
 from llr_cvx.solution import Solution, SolverError
 from llr_cvx.solvers import conic as conic_solvers
 from llr_cvx.solvers import settings
@@ -238,7 +238,7 @@ def test_nothing_or_everything_is_fused(lambda1: float, share: float) -> None:
 @pytest.mark.long
 def test_memory_is_that_of_the_new_process_alone() -> None:
     ballast = np.ones(50_000_000)  # 400 MB that the child must not be charged for
-    r = bench.measure_apart("large", 40, 3, 1, 0.1, 1.0, 1e-6, ONCE)
+    r = bench.measure_apart("large", (40, 3, 1, 0.1, 1.0), 1e-6, ONCE)
     assert r.certified
     assert (r.part, r.N, r.d) == ("large", 40, 3)
     assert r.peak_bytes is not None
@@ -473,8 +473,8 @@ def test_coupled_and_large_come_on_request(monkeypatch: pytest.MonkeyPatch) -> N
     assert result.exit_code == 0, result.output
     assert asked[0] == (5_000, 20, 0, 1.0, 1.0)
     assert asked[1][:2] == ("coupled", "FAST")
-    assert asked[2][:3] == ("large", 100_000, 20)
-    assert asked[3][:3] == ("million", 1_000_000, 5)
+    assert asked[2][:2] == ("large", (100_000, 20, 0, 0.1, 1.0))
+    assert asked[3][:2] == ("million", (1_000_000, 5, 0, 0.1, 1.0))
 
 
 @pytest.mark.long
@@ -561,14 +561,14 @@ def test_a_setting_is_restored_after_an_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--d", "10,x"], "'10,x' is no list of numbers"),
-        (["--d", "0"], "0 is out of range"),
-        (["--gaps", "1e-3,0"], "0.0 is out of range"),
-        (["--gaps", "nan"], "nan is out of range"),
-        (["--sizes", "4"], "4 is out of range: finite and at least 8"),
+        (["--d", "10,x"], "'x' is not a valid integer"),
+        (["--d", "0"], "0 is not in the range x>=1"),
+        (["--gaps", "1e-3,0"], "0.0 is not in the range x>0"),
+        (["--gaps", "nan"], "nan is not a finite number"),
+        (["--sizes", "4"], "4 is not in the range x>=8"),
         (["--figure", "x.txt"], "must end in one of .png"),
         (["--json", "no/such/folder/x.json"], "cannot write no/such/folder/x.json: its folder does not exist"),
-        (["--only", "NOTHING"], "no setting is called 'NOTHING'"),
+        (["--only", "NOTHING"], "'NOTHING' is not one of"),
         (["--gap", "0"], "0.0 is not in the range"),
         (["--part", "marathon"], "'marathon' is not one of"),
         (["--lambda1", "-1"], "-1.0 is not in the range"),

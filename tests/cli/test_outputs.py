@@ -61,6 +61,7 @@ SMALL_BENCH = ["bench", "--part", "size", "--sizes", "40", "--repeats", "1", "--
     [
         ["verify", "--size", "12", "--dim", "2"],
         ["instances", "list"],
+        ["doctor"],
         *map(in_long, (["instances", "check", "--only", "pair-fused"], ["instances", "drill", "--problems", "2"])),
         in_long(SMALL_BENCH),
     ],

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from llr_cvx.cli import cmd_instances, main
+from llr_cvx.cli import main
+from llr_cvx.instances import drill as module
 from llr_cvx.instances.drill import Finding, Outcome, Report, drill
 
 
 def test_an_interrupted_drill_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     seen: list[int] = []
-    original = cmd_instances.examine
+    original = module.examine
 
     def examine(seed: int, *rest: Any) -> Outcome:
         if len(seen) == 4 and not (tmp_path / "interrupted").exists():
@@ -25,7 +26,7 @@ def test_an_interrupted_drill_goes_on_where_it_stopped(tmp_path: Path, monkeypat
         seen.append(seed)
         return original(seed, *rest)
 
-    monkeypatch.setattr(cmd_instances, "examine", examine)
+    monkeypatch.setattr(module, "examine", examine)
     arguments = ["instances", "drill", "--problems", "10", "--first-seed", "3", "--json", str(tmp_path / "d.json")]
     assert CliRunner().invoke(main, arguments).exit_code != 0
     assert not (tmp_path / "d.json").exists()

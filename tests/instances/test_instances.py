@@ -21,7 +21,7 @@ from llr_cvx import checker
 from llr_cvx.cli import main
 from llr_cvx.instances import library, list_instances, load_instance
 from llr_cvx.instances.export import export_instance, export_problem
-from llr_cvx.instances.generators import chain, complete, ring
+from llr_cvx.instances.generators import GRID, chain, complete, ring
 from llr_cvx.instances.library import (
     DATA_DIR,
     MAX_RELATIVE_WIDTH,
@@ -32,7 +32,6 @@ from llr_cvx.instances.library import (
 )
 from llr_cvx.instances.planted import Planted, plant
 from llr_cvx.instances.recipes import RECIPES
-from llr_cvx.instances.regimes import GRID
 from llr_cvx.oracles import solve_decoupled
 
 NAMES = list_instances()

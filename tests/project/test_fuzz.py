@@ -35,8 +35,7 @@ from llr_cvx.instances import load_instance
 from llr_cvx.instances.library import read_instance, write_instance
 from llr_cvx.problem import Problem
 from llr_cvx.proofs.files import load_certificate, save_certificate
-from llr_cvx.resume import resumed
-from llr_cvx.store import Store
+from llr_cvx.store import Store, resumed
 
 RESULTS = Path(__file__).parents[2] / "results"
 INSTANCE = load_instance("pair-fused")

@@ -17,7 +17,7 @@ import llr_cvx
 #: before it, never from a later one.
 LAYERS = [
     {"text", "extras", "inputs", "progress", "processes", "store", "course"},
-    {"outputs", "resume"},
+    {"outputs"},
     {"arrays", "validation", "archive", "separability"},
     {"graph", "datasets"},
     {"problem"},
