@@ -74,6 +74,9 @@ def chromium(width: int = 1280, height: int = 1000) -> Iterator[Any]:
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(paths[1]))
+    # A window is never narrower than 500 pixels; a phone is.
+    screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     try:
         yield driver
     finally:

@@ -24,6 +24,7 @@ from llr_cvx.detection.screening import MIN_INLIERS, ROW_NUMBERING, Detection, d
 from llr_cvx.detection.selection import LLRDetectorCV
 from llr_cvx.detection.settings import SETTINGS
 from llr_cvx.detection.tables import alike
+from llr_cvx.inputs import is_special
 from llr_cvx.outputs import is_stdout
 from llr_cvx.progress import Descent
 from llr_cvx.proofs.certificate import shown_gap
@@ -149,12 +150,14 @@ def _check(options: dict[str, Any], outputs: dict[str, str]) -> None:
         raise click.UsageError("--inliers and --test cannot both be standard input")
     taken = {Path(options[name]).resolve() for name in ("inliers", "test")}
     for kind, path in outputs.items():
+        if is_stdout(path) or is_special(path):
+            continue
         ending, place = Path(path).suffix.lower(), Path(path).resolve()
         if kind == "report" and ending not in ("", ".html", ".htm"):
             raise click.UsageError(f"--report writes an HTML page: {path} must end in .html")
         if kind == "out" and ending not in ("", ".csv", ".parquet", ".xlsx"):
             raise click.UsageError(f"--out writes CSV, Parquet or Excel: {path} must end in .csv, .parquet or .xlsx")
-        if place in taken and not is_stdout(path):
+        if place in taken:
             raise click.UsageError(f"{path} is already the name of an input or of another output")
         taken.add(place)
 

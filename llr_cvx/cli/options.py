@@ -11,6 +11,9 @@ import click
 from llr_cvx.outputs import check_output, is_stdout
 from llr_cvx.text import printable
 
+#: Where a click context keeps the option that writes to standard output.
+_PIPED = "llr_cvx.cli.piped"
+
 
 class Finite(click.FloatRange):
     """A finite number in a range; `click.FloatRange` alone accepts nan and inf."""
@@ -55,9 +58,9 @@ def writable(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         check_output(value)
     except OSError as error:
         raise click.BadParameter(str(error)) from None
-    name = param.opts[0]  # that of the option that goes to standard output is kept in the context
-    if is_stdout(value) and (other := ctx.meta.setdefault(__name__, name)) != name:
-        raise click.UsageError(f"{other} and {name} both write to standard output: give one of them a file")
+    name = param.opts[0]
+    if is_stdout(value) and ctx.meta.setdefault(_PIPED, name) != name:
+        raise click.UsageError(f"{ctx.meta[_PIPED]} and {name} both write to standard output: give one of them a file")
     return value
 
 
@@ -73,4 +76,4 @@ def say(*lines: str, err: bool = False) -> None:
     """
     context = click.get_current_context(silent=True)
     for line in lines:
-        click.echo(printable(line), err=err or (context is not None and __name__ in context.meta))
+        click.echo(printable(line), err=err or (context is not None and _PIPED in context.meta))

@@ -39,7 +39,7 @@ def kind_of(column: Any) -> Kind:
     found = column.dropna()
     if found.empty:
         return "empty"
-    if found.map(lambda cell: isinstance(cell, (bool, np.bool_))).all():
+    if all(isinstance(cell, (bool, np.bool_)) for cell in found):
         return "boolean"
     kinds: tuple[Kind, ...] = ("number", "date")
     return next((kind for kind in kinds if values_of(found, kind).notna().all()), "category")

@@ -156,22 +156,28 @@ class Explaining(Scoring):
         rows : array-like of int, optional
             Fitted rows to explain; by default the unlabelled rows below the threshold.
         values : array-like or DataFrame of shape (n_samples, n_features), optional
-            The fitted rows in the units, and with the names, to show; by default as the model sees them.
+            The fitted rows in the units to show; by default as the model sees them. A DataFrame has the columns that
+            `fit` was given, or names them if those had no names.
         """
         check_is_fitted(self)
         if rows is None:
             rows = np.flatnonzero(self._checked & (self.log_ratio_ < self.fitted_offset_))
         return explain_rows(self._features(values), np.asarray(rows, dtype=np.int64), self.fitted_offset_)
 
-    def _features(self, values: ArrayLike | None = None) -> Features:
+    def _features(self, values: Any = None) -> Features:
         """The features of the fitted rows beside those of the known inliers; see `explain_table`."""
-        X, names, owner = self.solution_.problem.X, getattr(values, "columns", None), self._owners[0]
+        X, owner, names = self.solution_.problem.X, self._owners[0], getattr(self, "feature_names_in_", None)
         if values is None and self._takes_tables:  # as encoded
             names, owner = self.scaler_.get_feature_names_out(), np.arange(X.shape[1])
         if values is None:
             values = X
         elif not is_pandas(values):
             values = check.weight_matrix(values, (len(X), self.n_features_in_), "values")
+        else:
+            names = values.columns if names is None else names
+            if len(values) != len(X) or len(names) != self.n_features_in_ or not set(names) <= set(values):
+                raise ValueError(f"values must have the {len(X)} rows and the columns that fit was given")
+            values = values[list(names)]
         return Features(self.solution_, describe(values, self._column_names(names), ~self._checked), owner)
 
     def _column_names(self, names: Any = None) -> list[str]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from llr_cvx.arrays import BoolArray, FloatArray, IntArray
 from llr_cvx.detection.encoding import by_owner, kind_of, levels_of, values_of
-from llr_cvx.detection.new_rows import fitted
 from llr_cvx.detection.partitions import is_pandas
 from llr_cvx.detection.ranking import selected_features, selection_distance
 from llr_cvx.solution import Solution
@@ -168,7 +167,8 @@ class Features:
         self.solution, self.columns = solution, columns
         self.contribution = by_owner(solution.W * X, owner, d)
         self.selected = by_owner(selected_features(X, solution.W, X), owner, d, np.logical_or)
-        self.distance = by_owner(selection_distance(fitted(solution).V), owner, d, np.fmin)
+        V = solution.problem.dual_vectors(solution.certificate.alpha, solution.certificate.U)
+        self.distance = by_owner(selection_distance(V), owner, d, np.fmin)
 
     def reasons(self, i: int) -> tuple[FeatureValue, ...]:
         """Selected features of row i, strongest push towards "outlier" first."""
@@ -178,6 +178,6 @@ class Features:
 
     def unselected(self, i: int) -> tuple[FeatureValue, ...]:
         """The other features of row i, closest to selection first, but for those that the model leaves out."""
-        away = np.where(self.selected[i], np.nan, self.distance[i])
-        order = np.argsort(away, kind="stable")[: np.isfinite(away).sum()].tolist()  # NaN comes last
+        away, others = self.distance[i], ~self.selected[i] & np.isfinite(self.distance[i])
+        order = [k for k in np.argsort(away, kind="stable").tolist() if others[k]]
         return tuple(self.columns[k].of(i, column=k, distance=float(away[k])) for k in order)

@@ -57,8 +57,11 @@ def read_samples(
 ) -> tuple[list[str], FloatArray, FloatArray]:
     """Names and numbers of two files with the same columns, in any order."""
     (known, X_inlier), (names, X_test) = (read_columns(path, drop) for path in (inliers, test))
+    bare = [found == [str(k + 1) for k in range(len(found))] for found in (known, names)]
+    if bare[0] != bare[1]:
+        having, without = (test, inliers) if bare[0] else (inliers, test)
+        raise ValueError(f"{having} has a header line and {without} has none: give both the same header, or none")
     for one, other, extra in ((inliers, test, set(known) - set(names)), (test, inliers, set(names) - set(known))):
         if extra:
-            cure = "--drop NAME, or give both the same header line"
-            raise ValueError(f"{one} has {listing(sorted(extra))}, which {other} has not: {cure}")
+            raise ValueError(f"{one} has {listing(sorted(extra))}, which {other} has not: --drop NAME")
     return known, X_inlier, X_test[:, [names.index(name) for name in known]]

@@ -170,15 +170,16 @@ def row_name_note(columns: dict[str, list[FloatArray]]) -> list[str]:
     Their name says so, or their values in one of the tables count by one without repetition.
 
     >>> row_name_note({"n": [np.arange(9.0)], "acid": [np.array([3.0, 1.0])]})
-    ["columns that look like row names: 'n' (--id NAME to use one as such, --drop NAME to ignore it)"]
+    ["column 'n' looks like row names: --id n to use it as such, --drop n to ignore it"]
     """
 
     def counts(values: FloatArray) -> bool:
         return len(values) >= MIN_COUNT_ROWS and bool(np.all(values % 1 == 0) and np.all(np.diff(np.sort(values)) == 1))
 
     names = [name for name, tables in columns.items() if ROW_NAME_PATTERN.fullmatch(name) or any(map(counts, tables))]
-    cure = "--id NAME to use one as such, --drop NAME to ignore it"
-    return [f"columns that look like row names: {listing(names)} ({cure})"] if names else []
+    subject = f"column {listing(names)} looks" if len(names) == 1 else f"columns {listing(names)} look"
+    cure = f"--id {shlex.quote(names[0])} to use it as such, {_drop(names)} to ignore it" if names else ""
+    return [f"{subject} like row names: {cure}"] if names else []
 
 
 def _drop(names: Iterable[str]) -> str:

@@ -1,12 +1,12 @@
 const table = document.getElementById("rows"), body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
 heads.forEach((head, k) => {
   const value = row => row.cells[k].textContent;
-  const compare = (a, b) => value(a) - value(b) || value(a).localeCompare(value(b));
+  const compare = head.classList.contains("n") ? (a, b) => value(a) - value(b) : (a, b) => value(a).localeCompare(value(b));
   head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
   head.firstChild.addEventListener("click", () => {
-    const sign = head.ariaSort === "ascending" ? -1 : 1;
-    heads.forEach(other => other.ariaSort = null);
-    head.ariaSort = sign > 0 ? "ascending" : "descending";
+    const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+    heads.forEach(other => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
     body.append(...[...body.rows].sort((a, b) => sign * compare(a, b)));
   });
 });

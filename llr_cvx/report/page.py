@@ -80,20 +80,25 @@ class Distribution:
         """A line at the value of a row, or an arrow if it lies beyond the edge."""
         x = self.x[row]
         if 0 <= x <= WIDTH:
-            return f"M{x - 1.5:.1f} 0h3v30h-3z"
+            return f"M{np.clip(x, 1.5, WIDTH - 1.5) - 1.5:.1f} 0h3v30h-3z"
         return "M0 15l9 -7v14z" if x < 0 else f"M{WIDTH} 15l-9 -7v14z"
 
 
 def histogram(scores: FloatArray, held: FloatArray, offset: float) -> dict[str, str]:
     """Paths: bars of the scores, of those below `offset`, and of held-out inliers in proportion; a line at `offset`."""
     every = np.concatenate([scores, held, [offset]])
-    edges = np.histogram_bin_edges(every[np.isfinite(every)], int(np.clip(2 * len(scores) ** 0.5, 8, 50)))
+    every = every[np.isfinite(every)]
+    pad = 0.03 * np.ptp(every) + 1e-9 * max(1.0, np.abs(every).max())
+    low, high = every.min() - pad, every.max() + pad
+    step = (high - low) / np.clip(2 * np.sqrt(len(scores)), 8, 50)
+    edge = offset if np.isfinite(offset) else low  # where a bar begins: none straddles the offset
+    edges = edge + step * np.arange(-np.ceil((edge - low) / step), np.ceil((high - edge) / step) + 1)
     rows, outliers, inliers = (np.histogram(part, edges)[0] for part in (scores, scores[scores < offset], held))
-    expected = inliers * (len(scores) / max(len(held), 1))
-    most, cut = max(rows.max(), expected.max()), (offset - edges[0]) / (edges[-1] - edges[0])
-    counts = {"rows": rows, "outliers": outliers, "held": expected}
-    line = f"M{440 * cut:.1f} 0V120" if np.isfinite(cut) else ""
-    return {kind: bars(count / most, 440, 120) for kind, count in counts.items()} | {"cut": line}
+    counts = {"rows": rows, "outliers": outliers, "held": inliers * (len(scores) / max(len(held), 1))}
+    most = max(count.max() for count in counts.values())
+    paths = {kind: bars(count / most, 440, 120) for kind, count in counts.items()}
+    cut = (offset - edges[0]) / (edges[-1] - edges[0]) * 440
+    return {**paths, "cut": f"M{cut:.1f} 0V120" if np.isfinite(cut) else ""}
 
 
 def bars(shares: FloatArray, width: float, height: float) -> str:

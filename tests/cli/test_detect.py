@@ -403,13 +403,13 @@ def test_a_number_that_names_the_rows_is_noted(files):
     write(files / "g.csv", np.column_stack([np.arange(50), inlier[:, :2]]), ["no", "a", "b"])
     write(files / "t.csv", np.column_stack([np.arange(50, 74), test[:, :2]]), ["no", "a", "b"])
     done = detect(files, "--json", str(files / "j.json"), inliers="g.csv", test="t.csv")
-    note = "columns that look like row names: 'no' (--id NAME to use one as such, --drop NAME to ignore it)"
+    note = "column 'no' looks like row names: --id no to use it as such, --drop no to ignore it"
     assert done.stderr.count(note) == 1
     assert json.loads((files / "j.json").read_text())["notes"].count(note) == 1
     for option in ("--id", "--drop"):
         cured = detect(files, option, "no", inliers="g.csv", test="t.csv")
         assert cured.exit_code == 0, cured.output
-        assert "look like row names" not in cured.output
+        assert "looks like row names" not in cured.output
 
 
 def test_a_threshold_that_flags_most_rows_is_noted(files):
@@ -435,7 +435,7 @@ def test_rows_without_ids_are_numbered_as_in_their_file(files):
         assert f"row {outlier['id']}</a>" in report.read_text()
         for reason in outlier["reasons"]:
             assert float(lines[outlier["test_row"]].split(",")[reason["column"]]) == reason["value"]
-    assert "Rows are numbered from 1" in report.read_text()
+    assert "). Rows are numbered from 1" in report.read_text()
     named = detect(files, "--id", "serial", "--report", str(report))
     assert "numbered from 1" not in named.stdout + report.read_text()
 

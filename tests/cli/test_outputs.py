@@ -97,6 +97,21 @@ def test_a_page_without_an_ending_is_a_page(tables: Path) -> None:
     assert (tables / "page").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_pipes_and_devices_may_have_any_name(tables: Path) -> None:
+    os.mkfifo(tables / "page.pipe")
+    (tables / "null.dat").symlink_to("/dev/null")
+    page: list[str] = []
+    reader = threading.Thread(target=lambda: page.append((tables / "page.pipe").read_text()))
+    reader.start()
+    outputs = ["--report", str(tables / "page.pipe"), "--out", str(tables / "null.dat"), "--json", "/dev/null"]
+    done = CliRunner().invoke(main, detect(tables, *outputs))
+    if done.exit_code:
+        (tables / "page.pipe").write_text("")  # ends the reader
+    reader.join()
+    assert done.exit_code == 0, done.output
+    assert page[0].endswith("</html>\n")
+
+
 def test_the_figure_of_bench_goes_to_standard_output() -> None:
     pytest.importorskip("matplotlib")
     done = CliRunner().invoke(main, [*SMALL_BENCH[:-1], "--figure", "-"])

@@ -186,3 +186,13 @@ def test_levels_not_seen_have_a_column_of_their_own_however_many_others_there_ar
     shown = [names[k] for k in encoder.transform(new).argmax(axis=1)]
     last = {"refuse": [], "median": ["c01"], "indicator": ["(missing)"]}[missing]  # c01 is the most frequent
     assert shown == ["(not seen)", "c01", "(rare)" if count > 30 else f"c{count - 1:02d}", *last]
+
+
+@pytest.mark.parametrize("site", [["A"], [1], [True], ["x", True]])
+def test_columns_that_pandas_calls_categories(site):
+    """Parquet hands them out where text is stored by dictionary, as it is where few values repeat."""
+    frames = [
+        frame.assign(site=pd.Categorical([site[k % len(site)] for k in range(len(frame))])) for frame in (GOOD, NEW)
+    ]
+    run = detect(*frames, llr.LLRDetector(threshold=0.5))
+    assert run.detector.scaler_.left_out_ == ({"site": "constant"} if len(site) == 1 else {})

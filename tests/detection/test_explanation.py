@@ -95,6 +95,18 @@ def test_asked_rows_names_and_units():
         assert [(r.feature, r.value) for r in named.reasons] == [("abcdef"[r.column], r.value) for r in e.reasons]
 
 
+def test_columns_to_show_are_found_by_name():
+    pd = pytest.importorskip("pandas")
+    inlier, test, _ = make_synthetic(4, 0, 60, 30, 5)
+    frame = pd.DataFrame(np.vstack([inlier, test]), columns=list("abcd"))
+    detector = LLRDetector(contamination=0.15).fit(frame, np.repeat([1, -1], [60, 35]))
+    table = detector.explain_table(values=frame)
+    assert table == detector.explain_table() == detector.explain_table(values=frame[list("dcba")].assign(e=1.0))
+    for wrong in (frame[["a", "b"]], frame[:5], pd.DataFrame(frame.to_numpy())):
+        with pytest.raises(ValueError, match="values must have the 95 rows and the columns that fit was given"):
+            detector.explain_table(values=wrong)
+
+
 def test_next_feature_without_coupling_is_the_second_largest_entry():
     """With lambda1 = 0, v_i is parallel to x_i: the distance is that of the entries themselves,
     and a feature enlarged by just more than 1/(1 - distance) takes over.

@@ -15,6 +15,7 @@ import pytest
 from browser import chromium, serious_violations
 from sizes import in_long
 
+from llr_cvx.detection.calibration import BatchVerdict
 from llr_cvx.detection.estimator import LLRDetector
 from llr_cvx.detection.features import describe
 from llr_cvx.detection.screening import detect
@@ -155,7 +156,7 @@ def test_long_lists_are_cut_and_say_so(monkeypatch):
 
 def test_only_rare_values_are_also_unusual():
     found = run(contamination=0.3, lambda1=0.5, lambda2=0.01)
-    told = re.findall(r'<td class="extra">(.*?)</td>', render_report(found))
+    told = re.findall(r'<td class="also extra">(.*?)</td>', render_report(found))
     for e, said in zip(found.explanations, told, strict=True):
         named = [f.feature for f in (*e.reasons, *e.also_unusual) if f.position != "within"]
         assert set(filter(None, unescape(said).split(", "))) <= set(named)
@@ -171,10 +172,14 @@ def bars_of(path):
 
 def test_charts_are_well_formed(html):
     for chart in re.findall(r"<svg.*?</svg>", html, flags=re.S):
-        for path in ElementTree.fromstring(chart).iter("path"):
+        root = ElementTree.fromstring(chart)
+        room = float(root.get("viewBox", "0 0 120 30").split()[2])
+        for path in root.iter("path"):
             for x, width, height in bars_of(path.get("d")):
-                assert 0 <= x <= x + width <= 440
+                assert 0 <= x <= x + width <= room
                 assert 0 < height <= 120
+            for x, width in re.findall(r"M(\S+) 0h(\S+)v30", path.get("d")):  # the mark of a value
+                assert 0 <= float(x) <= float(x) + float(width) <= room
     drawn = re.findall(r'<path id="(f\d+)" d="(.*?)"', html)
     assert all(len(bars_of(path)) >= 2 for _, path in drawn)
     assert {name for name, _ in drawn} == set(re.findall(r'<use class="rows" href="#(f\d+)"', html))
@@ -189,11 +194,19 @@ def test_the_histogram_shows_every_score_once():
     assert sum(height for *_, height in held) * count == pytest.approx(502, rel=0.02)
     assert max(height for *_, height in [*rows, *held]) == 120
     cut = float(re.fullmatch(r"M(\S+) 0V120", drawn["cut"])[1])
-    assert all(x <= cut for x, *_ in outliers)
-    assert {bar for bar in rows if bar[0] + bar[1] <= cut} <= set(outliers)
+    assert all(x + width <= cut for x, width, _ in outliers)  # no bar straddles the line
+    assert {bar for bar in rows if bar[0] + bar[1] <= cut} == set(outliers)
     alone = histogram(np.zeros(3), np.empty(0), -np.inf)
     assert [len(bars_of(path)) for path in alone.values()] == [1, 0, 0, 0]
     assert alone["cut"] == ""
+
+
+@pytest.mark.parametrize("offset", [-0.2, -0.2 + 5e-17, -690.0, 690.0])
+def test_a_histogram_of_scores_that_agree_but_for_rounding_is_drawn(offset):
+    scores = -0.2 + np.arange(-2, 3) * 5e-17
+    drawn = histogram(scores, scores[:2], offset)
+    assert sum(height for *_, height in bars_of(drawn["rows"])) >= 120
+    assert 0 < float(drawn["cut"][1:].split()[0]) < 440
 
 
 def test_a_value_is_marked_where_it_lies_or_by_an_arrow():
@@ -201,6 +214,7 @@ def test_a_value_is_marked_where_it_lies_or_by_an_arrow():
     numbers, levels = describe(frame, ["x", "c"], np.arange(6) < 3)
     drawn = Distribution(numbers, 3)
     assert float(drawn.mark(3)[1:].split()[0]) == pytest.approx(60.0 - 1.5)
+    assert drawn.mark(0).startswith("M")
     assert drawn.mark(4) == "M120 15l-9 -7v14z"
     assert drawn.mark(5) == "M0 15l9 -7v14z"
     assert [Distribution(levels, 3).x[k] for k in (0, 2, 4)] == [20.0, 60.0, 100.0]
@@ -220,7 +234,7 @@ def many_rows():
     return render_report(detect(good, new, detector), "Line 4 <test>")
 
 
-@pytest.mark.parametrize(("size", "width"), [("small", 390), in_long(("small", 1280)), in_long(("large", 1280))])
+@pytest.mark.parametrize(("size", "width"), [("small", 320), in_long(("small", 1280)), in_long(("large", 1280))])
 def test_a_browser_sorts_filters_and_finds_nothing_serious(html, tmp_path, size, width):
     page = html if size == "small" else many_rows()
     assert len(page.encode()) < 3e6
@@ -237,7 +251,7 @@ def test_a_browser_sorts_filters_and_finds_nothing_serious(html, tmp_path, size,
         assert ranks == list(range(1, (MAX_SHOWN if size == "large" else len(ranks)) + 1))
         heads = driver.find_elements("css selector", "#rows th button")
         for k, read in ((1, str.lower), (2, float), (0, int)):
-            for step in (1, -1):
+            for step in (1, -1) if heads[k].is_displayed() else ():
                 heads[k].click()
                 values = [read(text) for text in column(k)]
                 assert values == sorted(values, reverse=step < 0)
@@ -257,6 +271,35 @@ def test_a_browser_sorts_filters_and_finds_nothing_serious(html, tmp_path, size,
         assert wide <= room
         assert serious_violations(driver) == []
         assert driver.get_log("browser") == []  # nothing was blocked, nothing failed
+
+
+def test_sorting_by_name_does_not_depend_on_the_order_before(tmp_path):
+    found = run(threshold=1e9, rows=9)
+    for k, name in enumerate(["10", "9", "2", "1a", "12-B", "0x10", "1e3", "007", "x"]):
+        found.ids[60 + k] = name
+    (tmp_path / "page.html").write_text(render_report(found), encoding="utf-8")
+    with chromium() as driver:
+        driver.get((tmp_path / "page.html").as_uri())
+        names = "return [...document.querySelectorAll('#rows tbody tr')].map(row => row.cells[1].textContent)"
+        heads, orders = driver.find_elements("css selector", "#rows th button"), []
+        for before in (0, 2, 3):
+            heads[before].click()
+            heads[1].click()
+            orders.append(driver.execute_script(names))
+        assert orders[0] == orders[1] == orders[2] != found.ids[60:]
+
+
+def test_without_outliers_phones_show_the_scores_too(tmp_path):
+    (tmp_path / "page.html").write_text(render_report(run(n_outlier=0, fdr=0.1, random_state=0)), encoding="utf-8")
+    with chromium(390) as driver:
+        driver.get((tmp_path / "page.html").as_uri())
+        assert all(cell.is_displayed() for cell in driver.find_elements("css selector", "#rows td"))
+
+
+def test_a_hopeless_batch_has_no_p_of_zero():
+    found = run()
+    found.batch = BatchVerdict(below=1.0, pvalue=0.0)
+    assert "(p below 0.0001)" in words(render_report(found))
 
 
 def test_marks_that_turn_the_text_around_are_shown():
