@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -156,9 +157,12 @@ def _contents(folder: Path) -> dict[str, str]:
 def _listing(entry: Entry) -> set[tuple[str, int, int]]:
     """Files where an entry is most likely to write by mistake, the folders it was started from: name, time and size."""
     folders = [Path.cwd(), *map(Path, entry.folders), *(Path(word).parent for word in entry.argv if os.sep in word)]
-    items = (item for folder in {f.resolve() for f in folders if f.is_dir()} for item in os.scandir(folder))
-    found = ((item.path, item.stat(follow_symlinks=False)) for item in items)
-    return {(path, status.st_mtime_ns, status.st_size) for path, status in found}
+    found = set[tuple[str, int, int]]()
+    for item in [item for folder in {f.resolve() for f in folders if f.is_dir()} for item in os.scandir(folder)]:
+        with suppress(FileNotFoundError):  # gone meanwhile
+            status = item.stat(follow_symlinks=False)
+            found.add((item.path, status.st_mtime_ns, status.st_size))
+    return found
 
 
 # ---- the warden's end of the line ----------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from llr_cvx.arena import entries
-from llr_cvx.arrays import FloatArray
 from llr_cvx.instances.library import digest
 from llr_cvx.problem import Problem
 from llr_cvx.processes import peak_memory
@@ -39,20 +38,27 @@ class Recorder:
         self.blocks, self.stamps = open(out / "iterates.npys", "wb"), open(out / "stamps.bin", "wb", buffering=0)  # noqa: SIM115
         self.count = self.stored = 0
         self.stride = 1
-        self.stopped, self.began = np.zeros(2), _now()
+        self.stopped_for = self.stopped_cpu = 0.0
+        self.began, self.began_cpu = _clock(), _cpu()
 
-    def spent(self) -> tuple[float, float]:
-        """Time on the clock of the entry, and processor time, its threads included."""
-        seconds, cpu_seconds = (_now() - self.began - self.stopped).tolist()
-        return seconds, cpu_seconds
+    @property
+    def seconds(self) -> float:
+        """Time on the clock of the entry."""
+        return _clock() - self.began - self.stopped_for
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time on the clock of the entry, its threads included."""
+        return _cpu() - self.began_cpu - self.stopped_cpu
 
     def record(self, value: Any) -> None:
         """Store one iterate."""
-        seconds, stopped = self.spent()[0], _now()
+        seconds, stopped, stopped_cpu = self.seconds, _clock(), _cpu()
         if self.count % self.stride == 0:
             self._store(unpacked(value), seconds)
         self.count += 1
-        self.stopped += _now() - stopped
+        self.stopped_for += _clock() - stopped
+        self.stopped_cpu += _cpu() - stopped_cpu
 
     def _store(self, parts: dict[str, Any], seconds: float) -> None:
         W = np.asarray(parts.get("W"))
@@ -64,10 +70,6 @@ class Recorder:
         self.stored += 1
         if self.stored % max(2, min(BLOCK, int(BLOCK_BYTES / (W.nbytes + 1)))) == 0:
             self.stride *= 2
-
-
-def _now() -> FloatArray:
-    return np.array([_clock(), _cpu()])
 
 
 def unpacked(value: Any) -> dict[str, Any]:
@@ -102,13 +104,12 @@ def run(spec: str, problem: str, out: str, folders: list[str], tol: float, time_
         steps, result = result, None
         for result in steps:
             recorder.record(result)
-            if recorder.spent()[0] >= time_limit:
+            if recorder.seconds >= time_limit:
                 stopped = True
                 break
-    seconds, cpu_seconds = recorder.spent()
     facts: dict[str, Any] = {
-        "seconds": seconds,
-        "cpu_seconds": cpu_seconds,
+        "seconds": recorder.seconds,
+        "cpu_seconds": recorder.cpu_seconds,
         "iterates": recorder.count,
         "stopped": stopped,
     }

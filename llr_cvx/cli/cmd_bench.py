@@ -32,7 +32,10 @@ def numbers(kind: click.IntRange | opt.Finite) -> Callable[..., tuple[Any, ...]]
     """A callback that reads numbers of one kind, separated by commas."""
 
     def read(ctx: click.Context, param: click.Parameter, value: str) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(kind(word, param, ctx) for word in value.split(",")))
+        try:
+            return tuple(dict.fromkeys(kind(word, param, ctx) for word in value.split(",")))
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message} Got {value!r}; write numbers like 10,50.") from None
 
     return read
 

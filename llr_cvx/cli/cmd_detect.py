@@ -57,7 +57,9 @@ THRESHOLD_HELP = "Call rows with density ratio r < TAU outliers; ordinary rows s
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--inliers", required=True, metavar="FILE", help=f"Rows known to be good, at least 20: {FORMATS}.")
+@click.option(
+    "--inliers", required=True, metavar="FILE", help=f"Rows known to be good, 20 or more for p-values: {FORMATS}."
+)
 @click.option("--test", required=True, metavar="FILE", help="Rows to check; other columns than those are ignored.")
 @click.option("--sep", help="Separator of the cells of a text file. [default: the most frequent of , ; | and tab]")
 @click.option("--decimal", default=".", help="Decimal point of a text file, such as a comma.")
@@ -149,6 +151,10 @@ def _check(options: dict[str, Any], outputs: dict[str, str]) -> None:
     if options["inliers"] == options["test"] == "-":
         raise click.UsageError("--inliers and --test cannot both be standard input")
     taken = {Path(options[name]).resolve() for name in ("inliers", "test")}
+    if len(taken) < 2 and len(set(options["sheets"])) < 2 and not is_special(options["test"]):
+        raise click.UsageError(
+            "--inliers and --test are one file: give another, or --sheet twice for two of its sheets"
+        )
     for kind, path in outputs.items():
         if is_stdout(path) or is_special(path):
             continue

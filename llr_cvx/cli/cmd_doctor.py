@@ -173,5 +173,8 @@ def command(json_file: str | None) -> None:
             "seconds": seconds,
             "healthy": healthy,
         }
-        files.write_json(json_file, report)
+        try:
+            files.write_json(json_file, report)
+        except OSError as error:
+            raise click.UsageError(str(error)) from None
     raise SystemExit(0 if healthy else 1)

@@ -263,7 +263,10 @@ def command(
             "agreement": pairs,
             "holds": holds,
         }
-        files.write_json(json_file, result)
+        try:
+            files.write_json(json_file, result)
+        except OSError as error:
+            raise BadInput(str(error)) from None
     raise SystemExit(0 if holds else 1)
 
 

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.covariance import ledoit_wolf
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from llr_cvx.arrays import FloatArray
@@ -15,6 +14,8 @@ from llr_cvx.detection.labels import known_inliers
 
 #: A spread below this share of the values themselves is rounding: the column counts as constant.
 CONSTANT_SPREAD = 1e-14
+#: Shrinkages that `ConditionalScaler` tries, on this many folds of the inliers.
+SHRINKAGES, FOLDS = np.append(np.logspace(-6, 0, 25), 1.0 - np.logspace(-1, -3, 5)), 5
 
 
 class _InlierTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,9 +82,11 @@ class InlierScaler(_InlierTransformer):
 class ConditionalScaler(_InlierTransformer):
     """Replace each feature by what the others do not predict of it, in units of its spread among the inliers.
 
-    With the standardised features z and the precision matrix P of the inliers, shrunk after Ledoit and Wolf, the
-    residual of feature k given all others is (P z)_k / P_kk, and (P z)_k / sqrt(P_kk) has variance 1. A row that breaks
-    a correlation stands out in the features involved although none of its values is unusual.
+    With the standardised features z and the precision matrix P of the inliers, the residual of feature k given all
+    others is (P z)_k / P_kk, and (P z)_k / sqrt(P_kk) has variance 1. A row that breaks a correlation stands out in the
+    features involved although none of its values is unusual. The covariance is shrunk towards the identity as much as
+    makes held-out inliers most likely (normal likelihood, 5 folds): a strong correlation counts among many unrelated
+    features too, as long as there are several inliers per feature.
 
     Attributes
     ----------
@@ -113,8 +116,11 @@ class ConditionalScaler(_InlierTransformer):
         # A constant feature depends on no other, and stays as it is.
         self.precision_, self.shrinkage_ = np.eye(z.shape[1]), 0.0
         if live.size:
-            covariance, self.shrinkage_ = ledoit_wolf(z[:, live])
-            self.precision_[np.ix_(live, live)] = np.linalg.pinv(covariance, hermitian=True)
+            self.shrinkage_ = best_shrinkage(z[:, live])
+            covariance = (1.0 - self.shrinkage_) * (z[:, live].T @ z[:, live]) / len(z)
+            self.precision_[np.ix_(live, live)] = np.linalg.pinv(
+                covariance + self.shrinkage_ * np.eye(live.size), hermitian=True
+            )
 
     def _apply(self, X: FloatArray) -> FloatArray:
         z, P = self.scaler_.transform(X), self.precision_ / np.sqrt(np.diag(self.precision_))
@@ -122,6 +128,21 @@ class ConditionalScaler(_InlierTransformer):
         for j in range(len(P)):  # not z @ P, whose last bits depend on the place of a row in its batch
             residuals += z[:, j, None] * P[j]
         return residuals
+
+
+def best_shrinkage(z: FloatArray) -> float:
+    """The s with which (1 - s) S + s I makes held-out rows of standardised features z most likely; 1 for few rows.
+
+    In the eigenvectors of S, the covariance of the other folds, each row costs sum_k log e_k + (Q'z)_k^2 / e_k.
+    """
+    fold = np.argsort(np.lexsort(z.T)) % FOLDS  # by values, so that the order of the rows does not matter
+    cost = np.zeros(len(SHRINKAGES))
+    for f in range(FOLDS if len(z) >= 2 * FOLDS else 0):
+        rest, held = z[fold != f], z[fold == f]
+        own, Q = np.linalg.eigh(rest.T @ rest / len(rest))
+        e = (1.0 - SHRINKAGES)[:, None] * np.maximum(own, 0.0) + SHRINKAGES[:, None]
+        cost += (np.log(e) + ((held @ Q) ** 2).mean(axis=0) / e).sum(axis=1)
+    return float(SHRINKAGES[cost.argmin()]) if cost.any() else 1.0
 
 
 #: Scalings of the commands, by name; None leaves the features as they are.

@@ -184,7 +184,7 @@ def _read_excel(pandas: Any, data: bytes, sheet: str | None) -> Any:
     file = pandas.ExcelFile(io.BytesIO(data))
     names = {str(k): name for k, name in enumerate(file.sheet_names, 1)} | {name: name for name in file.sheet_names}
     if (wanted := names.get(sheet) if sheet else file.sheet_names[0]) is None:
-        raise ValueError(f"it has no such sheet: its sheets are {', '.join(map(repr, file.sheet_names))}")
+        raise ValueError(f"it has no sheet {sheet!r}: its sheets are {', '.join(map(repr, file.sheet_names))}")
     whole = file.parse(wanted, header=None, na_values=["?"], dtype=object)
     whole = whole[whole.notna().any(axis=1).cummax()]  # from the first row that is not empty
     return whole[1:].infer_objects().set_axis(list(whole.iloc[0]) if len(whole) else [], axis=1)

@@ -561,7 +561,7 @@ def test_a_setting_is_restored_after_an_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--d", "10,x"], "'x' is not a valid integer"),
+        (["--d", "10,x"], "'x' is not a valid integer range. Got '10,x'; write numbers like 10,50."),
         (["--d", "0"], "0 is not in the range x>=1"),
         (["--gaps", "1e-3,0"], "0.0 is not in the range x>0"),
         (["--gaps", "nan"], "nan is not a finite number"),

@@ -142,6 +142,12 @@ def test_a_full_disk_names_the_file(device: Callable[[str], Path]) -> None:
 # ---- what names can do ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", [["verify", "--size", "12", "--dim", "2"], ["doctor"]])
+def test_a_file_that_cannot_be_written_is_no_verdict(command: list[str], device: Callable[[str], Path]) -> None:
+    """Exit 1 would say that something does not hold."""
+    assert CliRunner().invoke(main, [*command, "--json", str(device("full"))]).exit_code == 2
+
+
 def test_names_are_data_to_the_terminal(tables: Path) -> None:
     done = CliRunner().invoke(main, detect(tables, "--top", "6"))
     assert done.exit_code == 0, done.output

@@ -217,7 +217,7 @@ REFUSED: dict[str, tuple[str, Content, list[str], str]] = {
     "cut parquet": (".parquet", lambda f: binary("to_parquet")(f)[:-9], [], "cannot be read"),
     "cut excel": (".xlsx", lambda f: two_sheets(f)[:-30], [], "cannot be read"),
     "no such sheet": (".xlsx", two_sheets, ["--sheet", "none"], "its sheets are 'other', 'data'"),
-    "sheet 0": (".xlsx", two_sheets, ["--sheet", "0"], "it has no such sheet: its sheets are 'other', 'data'"),
+    "sheet 0": (".xlsx", two_sheets, ["--sheet", "0"], "it has no sheet '0': its sheets are 'other', 'data'"),
     "json with a broken line": (".jsonl", lambda f: b'{"a": 1}\n\n{"a": tru\n', [], "line 3 is no JSON object: "),
     "json with a list": (".jsonl", lambda f: b'{"a": 1}\n[1]\n', [], "line 2 is no JSON object: "),
     "not json": (".jsonl", lambda f: b"{", [], "cannot be read"),
@@ -273,6 +273,13 @@ def test_one_workbook_can_hold_both_tables(tmp_path: Path, expected: pd.DataFram
     assert done.exit_code == 0, done.output
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "s.csv"), expected, check_exact=True)
     assert "book.xlsx, sheet new has no column 'x'" in CliRunner().invoke(main, [*command, "new", "--id", "x"]).stderr
+    wrong = CliRunner().invoke(main, [*command[:6], "neither", "--sheet", "nor"]).stderr
+    assert "no sheet 'neither'" in wrong
+    assert "no sheet 'nor'" in wrong
+    for sheets in ([], ["--sheet", "good"], ["--sheet", "good", "--sheet", "good"]):
+        same = CliRunner().invoke(main, [*command[:5], *sheets])
+        assert same.exit_code == 2
+        assert "--inliers and --test are one file" in same.stderr
     assert "--sheet can be given twice" in CliRunner().invoke(main, [*command, "new", "--sheet", "more"]).stderr
 
 

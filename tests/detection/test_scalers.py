@@ -85,6 +85,20 @@ def test_conditional_residuals_are_those_of_regressions():
         np.testing.assert_allclose(found[:, k], residual / residual.std(), atol=0.1)
 
 
+@pytest.mark.parametrize("unrelated", [0, 5, 20])
+def test_a_strong_correlation_counts_among_unrelated_features(unrelated):
+    """A break of 20 standard deviations is far out, in units of what inliers show, not shrunk away."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=133)
+    X = np.column_stack([a, a + 0.05 * rng.normal(size=133), rng.normal(size=(133, unrelated))])
+    scaler = ConditionalScaler().fit(X)
+    assert np.abs(scaler.transform([[0.6, -0.6, *np.zeros(unrelated)]])[0, :2]).min() > 15
+    assert scaler.transform(X).std(axis=0) == pytest.approx(1.0, abs=0.2)
+    assert scaler.shrinkage_ == ConditionalScaler().fit(X[::-1]).shrinkage_
+    alone = ConditionalScaler().fit(rng.normal(size=(60, 20)))
+    assert alone.shrinkage_ > 0.5  # nothing to be found
+
+
 def test_a_row_is_mapped_alike_in_every_batch():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(57, 13))

