@@ -151,7 +151,7 @@ def _check(options: dict[str, Any], outputs: dict[str, str]) -> None:
     if options["inliers"] == options["test"] == "-":
         raise click.UsageError("--inliers and --test cannot both be standard input")
     taken = {Path(options[name]).resolve() for name in ("inliers", "test")}
-    if len(taken) < 2 and len(set(options["sheets"])) < 2 and not is_special(options["test"]):
+    if len(taken) < 2 and len(set(options["sheets"])) < 2 and Path(options["test"]).is_file():
         raise click.UsageError(
             "--inliers and --test are one file: give another, or --sheet twice for two of its sheets"
         )
