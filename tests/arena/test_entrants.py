@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 import pytest
 
 from llr_cvx.arena import landlock
-from llr_cvx.arena.entries import python_entry
+from llr_cvx.arena.entries import Entry, python_entry
 from llr_cvx.arena.judge import STATUSES
-from llr_cvx.arena.sandbox import Limits
+from llr_cvx.arena.sandbox import Limits, _listing
 from llr_cvx.arena.tournament import Case, Task, run_task
 from llr_cvx.instances import load_instance
 
@@ -199,6 +200,23 @@ def test_impossible_times_are_not_believed() -> None:
     assert row["status"] == "proved"
     assert 0 < row["seconds"] < 60
     assert 0 <= row["cpu_seconds"] < 60
+
+
+def test_the_clock_needs_nothing_that_an_entry_can_replace() -> None:
+    assert run("takes_numpy_away")["status"] == "proved"
+
+
+def test_files_that_vanish_while_a_folder_is_listed_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("stays", "goes"):
+        (tmp_path / name).touch()
+    with os.scandir(tmp_path) as listed:
+        items = list(listed)
+    (tmp_path / "goes").unlink()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "scandir", lambda folder: items)
+    assert {path for path, *_ in _listing(Entry("nothing"))} == {str(tmp_path / "stays")}
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is measured from /proc")
